@@ -1,0 +1,35 @@
+# Every target works on a fresh machine with Python >= 3.11 and make.
+PYTHON ?= python3
+BIN = .venv/bin
+STAMP = .venv/.installed
+
+.PHONY: env demo test bench check soak clean
+env: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt nodeps.txt
+	@echo "setting up .venv (a few minutes the first time) …"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "setuptools>=77" wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r nodeps.txt
+	@touch $(STAMP)
+
+demo: env
+	$(BIN)/python -m whytrust.demo report.html
+
+test: env
+	$(BIN)/python -m pytest
+
+bench: env
+	$(BIN)/python -m benchmarks
+
+check: env
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+soak: env
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q tests/domains tests/pictures tests/test_designs.py tests/test_fuzz.py
+
+clean:
+	rm -rf .venv build dist report.html

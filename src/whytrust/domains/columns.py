@@ -1,0 +1,399 @@
+"""What drawing rows needs to know of training data: one summary a column, never a row.
+
+A column has *states* (bins, categories, "missing") and *atoms*, the finite set of values that draws are made from.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats, need
+
+Bins = Literal["quartile", "decile"] | Mapping[Any, Any] | None
+"""How numeric columns are cut: a rule, {column: edges, rule or None} (others: quartile), or None for no bins at all."""
+
+PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
+FEW_VALUES = 64  # up to here a column's distinct values are its atoms
+ATOMS_PER_BIN = 16
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a column keeps its values, so that drawn columns come in the dtype the model was trained on."""
+
+    dtype: str
+    frame: bool = False  # a pandas column, not a column of an array
+    whole: bool = False  # whole numbers stay whole
+    missing: Literal["nan", "none", "NA"] = "nan"  # what an object column writes where nothing is
+    categories: tuple[Any, ...] | None = None  # of pandas' category dtype
+    category_dtype: str = ""
+    ordered: bool = False
+
+    def array(self, values: Iterable[Any]) -> Any:
+        """Python values (None is missing) as an array of this dtype."""
+        pandas = need("pandas", "tables") if self.frame or self.missing == "NA" else None
+        leave = self.missing == "none" or (self.frame and self.dtype != "object")  # pandas then knows what to write
+        filler = None if leave else pandas.NA if pandas and self.missing == "NA" else np.nan
+        filled = [filler if value is None else value for value in values]
+        if not self.frame:
+            out = np.empty(len(filled), dtype=self.dtype)
+            for i, value in enumerate(filled):  # one by one: numpy would unpack values that are themselves sequences
+                out[i] = value
+            return out
+        assert pandas is not None
+        dtype: Any = self.dtype
+        if self.categories is not None:
+            index = pandas.Index(list(self.categories), dtype=self.category_dtype)
+            dtype = pandas.CategoricalDtype(index, ordered=self.ordered)
+        return pandas.Series(filled, dtype=dtype).array
+
+    def numbers(self, values: Floats) -> Any:
+        """Floats (NaN is missing) as an array of this dtype; whole numbers are rounded."""
+        beyond_int64 = np.isnan(values).any() or np.abs(values).max(initial=0.0) >= 2.0**63
+        if self.dtype in ("object", "|O") or (self.whole and beyond_int64):
+            return self.array(None if math.isnan(v) else round(v) if self.whole else v for v in values.tolist())
+        exact = np.rint(values).astype(np.int64) if self.whole else values
+        if self.frame:
+            return need("pandas", "tables").Series(exact, dtype=self.dtype).array
+        return exact.astype(self.dtype)
+
+    def within_limits(self, values: Floats) -> Floats:
+        """Numbers that this dtype can hold: whole ones rounded and inside its range, others as they are."""
+        if not self.whole or self.dtype in ("object", "|O"):
+            return values
+        limits = np.iinfo(self.dtype.lower().split("[")[0])
+        return np.clip(np.rint(values), float(limits.min), np.nextafter(float(limits.max), 0))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column's summary: its atoms with their chances, the state of each atom, and each bin's mean, sd and limits."""
+
+    label: Any
+    kind: Literal["binned", "continuous", "categorical"]
+    storage: Storage
+    atoms: tuple[Any, ...]  # None is missing, and last
+    chances: tuple[float, ...]
+    states: tuple[int, ...]
+    edges: tuple[float, ...] = ()
+    means: tuple[float, ...] = ()  # one a bin, as are the next three
+    sds: tuple[float, ...] = ()
+    mins: tuple[float, ...] = ()  # the column's least value, then the edges
+    maxs: tuple[float, ...] = ()  # the edges, then the column's greatest value
+    mean: float = 0.0
+    sd: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The column's label as text."""
+        return str(self.label)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers."""
+        return self.kind != "categorical"
+
+    @property
+    def frequencies(self) -> Floats:
+        """How often each state occurs in training: bins or categories, then missing where there were any."""
+        return np.asarray(np.bincount(self.states, weights=self.chances), dtype=np.float64)
+
+    @property
+    def varies(self) -> bool:
+        """Whether an interpretable feature of this column can change at all."""
+        return len(self.atoms) > 1 if self.kind == "continuous" else len(set(self.states)) > 1
+
+    def locate(self, value: Any) -> tuple[int, Any]:
+        """The state a row's value is in, and the value as the column would keep it (None is missing)."""
+        if is_missing(value):
+            if self.atoms[-1] is not None:
+                raise ValueError(f"column {self.name!r} is never missing in the training data, so the row must have a value, "
+                                 f"got {value!r}; fill it in, or fit on training data with missing values")
+            return self.states[-1], None
+        plain = value.item() if isinstance(value, np.generic) else value
+        return self._bin(plain) if self.numeric else self._category(plain)
+
+    def condition(self, state: int, value: Any) -> str:
+        """What the part stands for, in words: `30 < age ≤ 45`."""
+        if self.kind == "continuous":
+            return self.name
+        if value is None:
+            return f"{self.name} is missing"
+        if self.kind == "categorical":
+            return f"{self.name} = {short(value)}"
+        *edges, _ = _told_apart([*self.edges, float(value)])
+        if not edges:
+            return f"{self.name} is known" if self.varies else self.name
+        if state == 0:
+            return f"{self.name} ≤ {edges[0]}"
+        return f"{self.name} > {edges[-1]}" if state == len(edges) else f"{edges[state - 1]} < {self.name} ≤ {edges[state]}"
+
+    def _bin(self, value: Any) -> tuple[int, Any]:
+        if not isinstance(value, numbers.Real):
+            raise ValueError(f"column {self.name!r} is numeric, its value must be a number, got {value!r}; "
+                             f"if it holds categories fit with categorical=[{self.label!r}]")
+        if not math.isfinite(value):
+            raise ValueError(f"column {self.name!r} must be finite, got {value!r}; clip it, or mark it missing with NaN")
+        with np.errstate(over="ignore"):
+            kept = self._kept(value)
+        state = int(np.searchsorted(self.edges, float(kept))) if self.kind == "binned" else 0
+        return state, kept
+
+    def _kept(self, value: Any) -> Any:
+        wrong = f"column {self.name!r} is stored as {self.storage.dtype}, which cannot hold {value!r}; "
+        if self.storage.dtype in ("object", "|O"):
+            return value
+        if self.storage.whole and value != int(value):
+            raise ValueError(wrong + "fit on training data of a float dtype, or round the value")
+        try:
+            kept = self.storage.array([int(value) if self.storage.whole else float(value)])[0]
+        except (OverflowError, ValueError, TypeError) as error:
+            raise ValueError(wrong + f"fit on training data of a wider dtype ({error})") from error
+        if not math.isfinite(kept):
+            raise ValueError(wrong + "fit on training data of a wider dtype")
+        return kept.item() if isinstance(kept, np.generic) else kept
+
+    def _category(self, value: Any) -> tuple[int, Any]:
+        if isinstance(value, numbers.Real) and isinstance(self.atoms[0], float):
+            value = float(self.storage.array([float(value)])[0])  # 0.1 must find the 0.1 that float32 had stored
+        for state, atom in enumerate(self.atoms):
+            if atom is not None and atom == value:
+                return state, atom
+        known = ", ".join("missing" if atom is None else repr(atom) for atom in self.atoms[:6])
+        more = f", … ({len(self.atoms)} in all)" if len(self.atoms) > 6 else ""
+        raise ValueError(f"column {self.name!r} must hold a category of the training data ({known}{more}), got {value!r}; "
+                         "fit on training data that has it, or map it to a known category")
+
+
+# --- fitting one column -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RawColumn:
+    """One column as it came: the values that are there, and how many are not."""
+
+    label: Any
+    storage: Storage
+    numeric: bool
+    present: NDArray[Any]
+    absent: int
+
+
+def fit_categories(raw: RawColumn) -> Column:
+    """Values by falling frequency, each a state of its own, missing last."""
+    try:
+        counts = Counter(raw.present.tolist())
+    except TypeError as error:
+        raise ValueError(f"column {raw.label!r} must hold numbers or categories such as text, got values that cannot be "
+                         f"counted ({error}); drop the column or turn it into text") from error
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    if raw.absent:
+        ordered.append((None, raw.absent))
+    total = len(raw.present) + raw.absent
+    return Column(raw.label, "categorical", raw.storage, tuple(value for value, _ in ordered),
+                  tuple(count / total for _, count in ordered), tuple(range(len(ordered))))
+
+
+def fit_numbers(raw: RawColumn, rule: Any) -> Column:
+    """Bins with their moments, and the atoms inside each bin; rule None leaves the column continuous."""
+    values = raw.present.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError(f"column {raw.label!r} of the background must be finite, got "
+                         f"{values[~np.isfinite(values)][0]}; clip it, or mark it missing with NaN")
+    order = np.argsort(values, kind="stable")
+    values, originals = values[order], raw.present[order]
+    edges = () if rule is None else _edges(values, rule, raw.label)
+    ends = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
+    bins = [values[start:end] for start, end in pairwise(ends)]
+    where, shares = _atoms(values, ends, FEW_VALUES if rule is None else ATOMS_PER_BIN)
+    total = len(values) + raw.absent
+    atoms, chances = originals[where].tolist(), (shares / total).tolist()
+    states = np.searchsorted(edges, values[where]).tolist()
+    if raw.absent:
+        atoms, chances, states = [*atoms, None], [*chances, raw.absent / total], [*states, len(bins)]
+    return Column(raw.label, "continuous" if rule is None else "binned", raw.storage, tuple(atoms), tuple(chances),
+                  tuple(states), edges, tuple(_moments(b)[0] for b in bins), tuple(_moments(b)[1] for b in bins),
+                  (float(values[0]), *edges), (*edges, float(values[-1])), _moments(values)[0], _moments(values)[1] or 1.0)
+
+
+def _moments(values: Floats) -> tuple[float, float]:
+    """Mean and sd of sorted values; those of a constant are exact, which the sums are not."""
+    if values[0] == values[-1]:
+        return float(values[0]), 0.0
+    scale = max(1.0, float(np.abs(values).max()) / 1e150)  # squares of larger numbers overflow
+    return float((values / scale).mean() * scale), float((values / scale).std() * scale)
+
+
+def _edges(values: Floats, rule: Any, label: Any) -> tuple[float, ...]:
+    """Sorted edges with training values between every two of them, below the first and above the last."""
+    if isinstance(rule, str):
+        if rule not in PERCENTILES:
+            raise ValueError(f"bins must be 'quartile', 'decile', {{column: edges}} or None, got {rule!r}")
+        wanted = np.percentile(values, PERCENTILES[rule])
+    else:
+        try:
+            wanted = np.asarray(rule, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"bins of column {label!r} must be a list of numbers, got {rule!r}") from error
+        if wanted.ndim != 1 or not np.isfinite(wanted).all():
+            raise ValueError(f"bins of column {label!r} must be a list of finite numbers, got {rule!r}")
+    kept: list[float] = []
+    below = 0
+    for edge in np.unique(wanted).tolist():
+        up_to = int(np.searchsorted(values, edge, side="right"))
+        if below < up_to < len(values):
+            kept.append(edge)
+            below = up_to
+    if kept or values[0] == values[-1]:
+        return tuple(kept)
+    if not isinstance(rule, str):
+        raise ValueError(f"bins of column {label!r} must part its training values, which go from {short(values[0])} to "
+                         f"{short(values[-1])}, got {rule!r}; give an edge between them, or None for no bins")
+    # Most values are the greatest one: the quantiles all fall on it, and the column would never be seen to vary.
+    return (float(values[values < values[-1]][-1]),)
+
+
+def _atoms(values: Floats, ends: list[int], per_bin: int) -> tuple[NDArray[np.intp], Floats]:
+    """Positions in the sorted values that stand for all of them, and how many values each stands for.
+
+    Order statistics, never interpolations: a whole number stays whole and a price stays a price that occurs.
+    """
+    _, where, counts = np.unique(values, return_index=True, return_counts=True)
+    if len(where) <= FEW_VALUES:
+        return where, counts.astype(np.float64)
+    middle = (np.arange(per_bin) + 0.5) / per_bin
+    points = np.concatenate([start + np.floor(middle * (end - start)) for start, end in pairwise(ends)])
+    share = np.repeat(np.diff(ends) / per_bin, per_bin)
+    _, where, group = np.unique(values[points.astype(np.intp)], return_index=True, return_inverse=True)
+    return points.astype(np.intp)[where], np.asarray(np.bincount(group, weights=share), dtype=np.float64)
+
+
+# --- reading tables ---------------------------------------------------------------------------------------------------
+
+
+def read_table(background: Any, names: Sequence[str] | None) -> tuple[list[RawColumn], bool, str]:
+    """The columns of an array, a list of rows or a DataFrame; whether it was a DataFrame; the array's dtype."""
+    frame = hasattr(background, "iloc") and hasattr(background, "columns")
+    if not frame and not isinstance(background, np.ndarray | list | tuple):
+        raise TypeError("background must be a 2-D array, a list of rows or a pandas DataFrame, "
+                        f"got {type(background).__name__}; convert it first")
+    table: Any = background if frame else _array(background)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"background must have rows and columns: expected shape (rows, columns), got {table.shape}; "
+                         "pass the training data, or a sample of it")
+    if names is not None and (frame or len(names) != table.shape[1]):
+        raise ValueError("names are for arrays, a DataFrame has its own; leave names out" if frame else
+                         f"names must name every column: the background has {table.shape[1]}, got {len(names)}")
+    labels = list(table.columns) if frame else [str(n) for n in names or default_names(table.shape[1])]
+    twice = [str(label) for label, count in Counter(labels).items() if count > 1]
+    if twice:
+        raise ValueError(f"columns must have different names, got {', '.join(twice)} more than once; rename them")
+    read = _frame_column if frame else _array_column
+    columns = [read(table[label] if frame else table[:, j], label) for j, label in enumerate(labels)]
+    return columns, frame, "" if frame else table.dtype.str
+
+
+def default_names(d: int) -> list[str]:
+    """What columns of a nameless array are called."""
+    return [f"column {j}" for j in range(d)]
+
+
+def _array(background: Any) -> NDArray[Any]:
+    if isinstance(background, np.ndarray):
+        if background.dtype.kind not in "biufOUS":
+            raise ValueError("background must hold numbers, booleans, text or objects, "
+                             f"got an array of {background.dtype}; convert it")
+        return background
+    widths = {len(row) if isinstance(row, Sequence | np.ndarray) and not isinstance(row, str) else -1 for row in background}
+    if len(widths) > 1 or -1 in widths:
+        raise ValueError("background must be a list of rows of one length, got "
+                         + ("values that are not rows" if -1 in widths else f"rows of {sorted(widths)} values"))
+    rows = np.empty((len(background), *widths), dtype=object)
+    for i, row in enumerate(background):
+        rows[i] = row
+    if all(isinstance(v, numbers.Real) or v is None for v in rows.ravel()):
+        return np.asarray(rows.tolist(), dtype=float if None in rows.ravel() else None)
+    return rows
+
+
+def _array_column(values: NDArray[Any], label: Any) -> RawColumn:
+    kind = values.dtype.kind
+    if kind == "O":
+        return _object_column(values, label, Storage("|O"))
+    gone = np.isnan(values) if kind == "f" else np.zeros(len(values), bool)
+    storage = Storage(values.dtype.str, whole=kind in "iu")
+    return RawColumn(label, storage, kind in "iuf" and not gone.all(), values[~gone], int(gone.sum()))
+
+
+def _object_column(values: NDArray[Any], label: Any, storage: Storage) -> RawColumn:
+    gone = np.fromiter((is_missing(v) for v in values), bool, len(values))
+    present = np.empty(len(values) - int(gone.sum()), dtype=object)
+    for i, value in enumerate(values[~gone]):
+        present[i] = value.item() if isinstance(value, np.generic) else value
+    numeric = len(present) > 0 and all(isinstance(v, numbers.Real) and not isinstance(v, bool) for v in present)
+    first = values[gone][0] if gone.any() else np.nan
+    missing: Literal["nan", "none", "NA"] = "none" if first is None else "nan" if isinstance(first, float) else "NA"
+    whole = numeric and all(isinstance(v, int) for v in present)
+    return RawColumn(label, Storage(storage.dtype, storage.frame, whole, missing), numeric, present, int(gone.sum()))
+
+
+def _frame_column(series: Any, label: Any) -> RawColumn:
+    pandas = need("pandas", "tables")
+    dtype, types = series.dtype, pandas.api.types
+    if dtype.kind == "O" and str(dtype) == "object":
+        return _object_column(series.to_numpy(), label, Storage("object", frame=True))
+    gone = series.isna().to_numpy(bool)
+    is_category = isinstance(dtype, pandas.CategoricalDtype)
+    present = series[~gone]
+    if not is_category and types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype) and not gone.all():
+        if types.is_complex_dtype(dtype):
+            raise ValueError(f"column {label!r} must hold real numbers, got {dtype}; split it in two columns")
+        whole = types.is_integer_dtype(dtype)
+        kind = "float64" if not whole else "uint64" if types.is_unsigned_integer_dtype(dtype) else "int64"
+        return RawColumn(label, Storage(str(dtype), True, whole), True, present.to_numpy(dtype=kind), int(gone.sum()))
+    plain = np.empty(len(present), dtype=object)
+    for i, value in enumerate(present.tolist()):
+        plain[i] = value
+    storage = Storage("category", True, categories=tuple(dtype.categories.tolist()), ordered=bool(dtype.ordered),
+                      category_dtype=str(dtype.categories.dtype)) if is_category else Storage(str(dtype), True)
+    return RawColumn(label, storage, False, plain, int(gone.sum()))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether nothing is there: None, NaN, and pandas' NA and NaT (known by name: pandas may not be installed)."""
+    return value is None or (isinstance(value, float | np.floating) and bool(value != value)) or (
+        type(value).__name__ in ("NAType", "NaTType")) or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+
+
+# --- small things -----------------------------------------------------------------------------------------------------
+
+
+def short(value: Any, digits: int = 4) -> str:
+    """A value in few characters: numbers with `digits` digits and no exponent where one can do without."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        text = str(value)
+        return text if len(text) <= 60 else text[:59] + "…"
+    number = float(value)
+    if not math.isfinite(number) or not (number == 0 or 1e-4 <= abs(number) < 1e15):
+        return f"{number:.{digits}g}"
+    if number == int(number):
+        return str(int(number))
+    return np.format_float_positional(float(f"{number:.{max(digits, len(str(int(abs(number)))))}g}"), trim="-")
+
+
+def _told_apart(values: list[float]) -> list[str]:
+    """Numbers as text with as few digits as keep different numbers different."""
+    for digits in range(4, 18):
+        texts = [short(value, digits) for value in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return texts

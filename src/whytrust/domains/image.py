@@ -1,0 +1,270 @@
+"""Images cut into segments: a grid, super-pixels, or the user's own label array."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Batch, Floats, Masks, check_masks, need, pool_labels
+from whytrust.views import ImageView
+
+FILLS = ("segment_mean", "image_mean", "blur", "noise", "black")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+
+
+def read(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """An image file as (H, W, 3) bytes, or (H, W) where it is grey."""
+    image_module = need("PIL.Image", "image")
+    try:
+        with image_module.open(path) as image:
+            return np.asarray(image if image.mode == "L" else image.convert("RGB"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"{path} must be an image Pillow can read: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class ImageParts:
+    """An image and the segment of each of its pixels; hidden segments take their values from `fill`.
+
+    A fill is never neutral: a black or a blurred segment says something to most nets. `segment_mean` leaves the colour and
+    takes the shape away, `noise` (drawn anew for each input) takes both.
+    """
+
+    image: NDArray[Any]  # as the model gets it: (H, W), (H, W, C) or, with channels_first, (C, H, W)
+    labels: NDArray[np.int32]  # (H, W), 0 … d-1
+    fill: str | float | tuple[float, ...] = "segment_mean"
+    channels_first: bool = False
+
+    domain = "image"
+
+    @classmethod
+    def cut(cls, image: Any, spec: str | NDArray[Any] = "slic:16", fill: Any = "segment_mean",
+            layout: str = "NHWC") -> ImageParts:
+        """Cut by "grid:4x4", "slic:16", "quickshift", "felzenszwalb[:scale]", or an (H, W) array of labels."""
+        array = check_image(image)
+        first = layout == "NCHW" and array.ndim == 3
+        if first and array.shape[0] not in (1, 3, 4):
+            array = np.ascontiguousarray(np.moveaxis(array, -1, 0))
+        if not first and array.ndim == 3 and array.shape[-1] not in (1, 3, 4):
+            hint = "; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4) else ""
+            raise ValueError(f"an image must be (H, W) or (H, W, channels) with 1, 3 or 4 channels, got {array.shape}{hint}")
+        last = np.moveaxis(array, 0, -1) if first else array
+        return cls(array, segment(last, spec), _check_fill(fill, last), first)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Segments by number and where they lie."""
+        height, width = self.labels.shape
+        rows, columns = np.indices(self.labels.shape)
+        count = np.bincount(self.labels.ravel())
+        down = np.bincount(self.labels.ravel(), weights=rows.ravel()) / count / height
+        across = np.bincount(self.labels.ravel(), weights=columns.ravel()) / count / width
+        return tuple(f"segment {i + 1} ({_place(y, x)})" for i, (y, x) in enumerate(zip(down, across, strict=True)))
+
+    @property
+    def deterministic(self) -> bool:
+        """Noise is drawn anew for each input; every other fill is fixed."""
+        return self.fill != "noise"
+
+    @property
+    def view(self) -> ImageView:
+        """The image as 8-bit RGB with its segments."""
+        return ImageView(to_rgb(self._last), self.labels)
+
+    def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
+        """Images that show the kept segments and the fill elsewhere."""
+        masks = check_masks(masks, len(self.names))
+        shown = masks[:, self.labels.ravel()].reshape(len(masks), *self.labels.shape)
+        if self.image.ndim == 3:
+            shown = shown[:, None] if self.channels_first else shown[..., None]
+        return np.where(shown, self.image, self._noise(len(masks), rng) if self.fill == "noise" else self._hidden)
+
+    def pool(self, map: Floats, how: str) -> Floats:
+        """One number a segment; a map may have channels, where the image has them."""
+        values = np.asarray(map)
+        return pool_labels(np.moveaxis(values, 0, -1) if self.channels_first and values.ndim == 3 else values,
+                           self.labels.astype(np.intp), len(self.names), how)
+
+    @property
+    def _last(self) -> NDArray[Any]:
+        return np.moveaxis(self.image, 0, -1) if self.channels_first else self.image
+
+    @cached_property
+    def _hidden(self) -> NDArray[Any]:
+        """The image with every segment hidden; what is transparent stays so."""
+        last = self._last
+        pixels = last.reshape(*self.labels.shape, -1).astype(np.float64)
+        hidden = pixels.copy()
+        colours = _colours(pixels)
+        if self.fill == "segment_mean":
+            flat = self.labels.ravel()
+            for c in range(colours.shape[-1]):
+                means = np.bincount(flat, weights=colours[..., c].ravel()) / np.bincount(flat)
+                hidden[..., c] = means[self.labels]
+        elif self.fill == "image_mean":
+            hidden[..., : colours.shape[-1]] = colours.mean(axis=(0, 1))
+        elif self.fill == "blur":
+            ndimage = need("scipy.ndimage", "image")
+            sigma = max(self.labels.shape) / 16
+            hidden[..., : colours.shape[-1]] = ndimage.gaussian_filter(colours, (sigma, sigma, 0))
+        else:
+            hidden[..., : colours.shape[-1]] = 0.0 if self.fill == "black" else self.fill
+        return self._like_image(hidden.reshape(last.shape))
+
+    def _noise(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Uniform noise over the image's own range, row by row."""
+        last = self._last
+        low, high = value_range(last)
+        drawn = low + (high - low) * rng.random((n, *last.shape))
+        if last.ndim == 3 and last.shape[-1] == 4:
+            drawn[..., 3] = last[..., 3]
+        return np.stack([self._like_image(d) for d in drawn]) if n else np.empty((0, *self.image.shape), self.image.dtype)
+
+    def _like_image(self, values: Floats) -> NDArray[Any]:
+        if self.image.dtype.kind in "ui":
+            values = np.rint(values)
+        return np.moveaxis(values, -1, 0).astype(self.image.dtype) if self.channels_first else values.astype(self.image.dtype)
+
+
+def check_image(image: Any) -> NDArray[Any]:
+    """A file, a PIL image or an array, as a finite numeric array with at least 2 × 2 pixels."""
+    array = read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    if array.dtype.kind not in "uif" or array.ndim not in (2, 3):
+        raise ValueError(f"an image must be a numeric array (H, W) or (H, W, channels), got {array.dtype} {array.shape}")
+    if min(sorted(array.shape)[-2:]) < 2:
+        raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"an image must have finite pixels, got {int((~np.isfinite(array)).sum())} that are NaN or infinite; "
+                         "replace them first, for example with np.nan_to_num")
+    return array
+
+
+def segment(image: NDArray[Any], spec: str | NDArray[Any]) -> NDArray[np.int32]:
+    """Labels 0 … d-1 of an (H, W[, C]) image."""
+    shape = image.shape[:2]
+    if not isinstance(spec, str):
+        labels = np.asarray(spec)
+        if labels.shape != shape or labels.dtype.kind not in "uib":
+            raise ValueError(f"a label array must have one whole number a pixel: expected {shape}, "
+                             f"got {labels.dtype} {labels.shape}")
+        return _renumber(labels)
+    name, _, argument = spec.partition(":")
+    cutters = {"grid": _grid, "slic": _slic, "quickshift": _quickshift, "felzenszwalb": _felzenszwalb}
+    if name not in cutters:
+        raise ValueError(f"image parts must be grid:4x4, slic:16, quickshift, felzenszwalb or a label array, got {spec!r}")
+    return _renumber(cutters[name](image, argument, spec))
+
+
+def to_rgb(image: NDArray[Any]) -> NDArray[np.uint8]:
+    """(H, W[, C]) of any type as (H, W, 3) bytes to look at; transparent pixels on white."""
+    low, high = value_range(image)
+    values = (image.astype(np.float64).reshape(*image.shape[:2], -1) - low) / (high - low)
+    if values.shape[-1] == 4:
+        values = values[..., :3] * values[..., 3:] + 1 - values[..., 3:]
+    values = np.repeat(values, 3, axis=2) if values.shape[-1] == 1 else values
+    return np.asarray(np.rint(np.clip(values, 0, 1) * 255), dtype=np.uint8)
+
+
+def value_range(image: NDArray[Any]) -> tuple[float, float]:
+    """The range pixels live in: 0–255 for bytes, 0–1 or 0–255 for floats within it, else what the image spans."""
+    if image.dtype == np.uint8:
+        return 0.0, 255.0
+    low, high = float(image.min()), float(image.max())
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if low >= 0 and 2 < high <= 255:
+        return 0.0, 255.0
+    return (low, high) if high > low else (low, low + 1.0)
+
+
+def _grid(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
+    try:
+        rows, columns = (int(n) for n in (argument or "4x4").split("x"))
+    except ValueError:
+        raise ValueError(f"a grid is written grid:ROWSxCOLUMNS, such as grid:4x4, got {spec!r}") from None
+    height, width = image.shape[:2]
+    if not (1 <= rows <= height and 1 <= columns <= width):
+        raise ValueError(f"a grid must have 1 to {height} rows and 1 to {width} columns for this image, got {spec!r}")
+    # What an uneven division leaves over joins the last cell.
+    down = np.minimum(np.arange(height) // (height // rows), rows - 1)
+    across = np.minimum(np.arange(width) // (width // columns), columns - 1)
+    return np.asarray(down[:, None] * columns + across[None])
+
+
+def _slic(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
+    pixels = np.squeeze(_colours(_unit(image)))
+    channel = -1 if pixels.ndim == 3 else None
+    return np.asarray(_segmentation().slic(pixels, n_segments=_whole(argument or "16", spec), compactness=10, sigma=1,
+                                           start_label=0, channel_axis=channel))
+
+
+def _quickshift(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
+    distance = float(_whole(argument, spec)) if argument else 200.0
+    return np.asarray(_segmentation().quickshift(_three(image), kernel_size=4, max_dist=distance, ratio=0.2))
+
+
+def _felzenszwalb(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
+    scale = _whole(argument, spec) if argument else 100
+    return np.asarray(_segmentation().felzenszwalb(_three(image), scale=scale, sigma=0.5, min_size=50))
+
+
+def _segmentation() -> Any:
+    return need("skimage.segmentation", "image")
+
+
+def _whole(argument: str, spec: str) -> int:
+    if not argument.isdigit() or int(argument) < 1:
+        raise ValueError(f"parts such as {spec.partition(':')[0]}:16 take a whole number >= 1, got {spec!r}")
+    return int(argument)
+
+
+def _unit(image: NDArray[Any]) -> Floats:
+    low, high = value_range(image)
+    return np.asarray((image.astype(np.float64) - low) / (high - low))
+
+
+def _three(image: NDArray[Any]) -> Floats:
+    return to_rgb(image) / 255.0
+
+
+def _colours(pixels: Floats) -> Floats:
+    """Without the alpha channel."""
+    return pixels[..., :3] if pixels.ndim == 3 and pixels.shape[-1] == 4 else pixels
+
+
+def _renumber(labels: NDArray[Any]) -> NDArray[np.int32]:
+    """0 … d-1 without gaps, in the order of the old numbers."""
+    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int32)
+
+
+def _place(down: float, across: float) -> str:
+    vertical = ("top", "middle", "bottom")[min(int(down * 3), 2)]
+    horizontal = ("left", "centre", "right")[min(int(across * 3), 2)]
+    return "centre" if (vertical, horizontal) == ("middle", "centre") else f"{vertical} {horizontal}"
+
+
+def _check_fill(fill: Any, image: NDArray[Any]) -> str | float | tuple[float, ...]:
+    if isinstance(fill, str):
+        if fill not in FILLS:
+            raise ValueError(f"fill must be one of {', '.join(FILLS)}, a number, or one number a channel, got {fill!r}")
+        return fill
+    values = np.asarray(fill, dtype=np.float64)
+    channels = min(image.shape[2], 3) if image.ndim == 3 else 1
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != channels) or not np.isfinite(values).all():
+        raise ValueError(f"a constant fill must be one number or {channels} (one a channel), got {fill!r}")
+    return float(values) if values.ndim == 0 else tuple(float(v) for v in values)
+
+
+def files(folder: str | os.PathLike[str]) -> list[Path]:
+    """The image files of a folder and its sub-folders, in order."""
+    return sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in SUFFIXES)

@@ -1,0 +1,216 @@
+"""LIME (Ribeiro, Singh, Guestrin 2016): a small, readable model of the black box near one input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust import local
+from whytrust.core import DrawnParts, Draws, Floats, Question
+from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks
+from whytrust.explanation import Explanation
+from whytrust.moments import SELECTIONS
+from whytrust.surrogate import Adjusted, adjust
+
+DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {
+        "text": {"samples": 5000, "sampling": "uniform_kept", "distance": "cosine", "width": 0.25, "features": 10},
+        "image": {"samples": 1000, "sampling": "uniform_kept", "distance": "l2", "width": "0.75√d", "features": "all"},
+        "audio": {"samples": 1000, "sampling": "uniform_kept", "distance": "cosine", "width": 0.25, "features": "all"},
+        "tabular": {"samples": 5000, "sampling": "draws", "distance": "l2", "width": "0.75√d", "features": 10},
+    },
+    "reference": {
+        "text": {"samples": 5000, "sampling": "uniform_removed", "distance": "cosine", "width": 0.25, "features": 10},
+        "image": {"samples": 1000, "sampling": "bernoulli", "distance": "cosine", "width": 0.25, "features": "all"},
+        "audio": {"samples": 8192, "sampling": "bernoulli", "distance": "cosine", "width": 0.25, "features": "all"},
+        "tabular": {"samples": 5000, "sampling": "draws", "distance": "l2", "width": "0.75√d", "features": 10},
+    },
+}
+for _domain in DEFAULTS["paper"].values():
+    _domain.update(root=False, selection="lasso_path", ridge=0.0)
+for _domain in DEFAULTS["reference"].values():
+    _domain.update(root=True, selection="auto", ridge=1.0)
+
+
+@dataclass(frozen=True)
+class Lime:
+    """Which parts speak for the target, to a weighted linear model (or a small tree) of the black box around the input?
+
+    What is left unset comes from `variant` and the domain: "paper" or "reference" (the lime package's own choices); `DEFAULTS`
+    is the table. It misleads where the model bends within the neighbourhood: read `fidelity_fresh` and the gap before the
+    weights. Weights kept by selection are larger than they would be without it, and their standard errors do not know of it.
+    """
+
+    samples: int | str | None = None
+    variant: str = "paper"
+    features: int | str | None = None
+    selection: str | None = None
+    sampling: str | None = None
+    distance: str | None = None
+    width: float | None = None
+    root: bool | None = None
+    ridge: float | None = None
+    family: str = "linear"
+    design: str = "stratified"
+    surrogate: bool = True
+    top: int = 5
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only fail later."""
+        _one_of("variant", self.variant, tuple(DEFAULTS))
+        _one_of("family", self.family, ("linear", "tree", "auto"))
+        _one_of("design", self.design, ("stratified", "plain"))
+        for name, allowed in (("selection", SELECTIONS), ("sampling", SAMPLING), ("distance", ("cosine", "l2"))):
+            if getattr(self, name) is not None:
+                _one_of(name, getattr(self, name), allowed)
+        for name, words in (("samples", ("auto",)), ("features", ("all",)), ("budget", ()), ("top", ())):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+            if value is not None and value not in words and not whole:
+                raise ValueError(f"{name} must be a whole number >= 1{''.join(f' or {w!r}' for w in words)}, got {value!r}")
+        if self.ridge is not None and not self.ridge >= 0:
+            raise ValueError(f"ridge must be a number >= 0, got {self.ridge!r}")
+
+    def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
+        """Sample, weigh, select, fit; then say how far the fit may be believed."""
+        if question.d < 2:
+            raise ValueError(f"an explanation compares parts and needs at least two, this input has {question.d} "
+                             f"({', '.join(question.parts.names)}); cut it finer, or give a longer input")
+        setting = self.settle(question)
+        sample, adjusted, origin = self._evidence(question, setting, rng)
+        fit = local.fit(sample, adjusted, setting.fitting, origin)
+        return _explain(question, setting, sample, fit, origin, self)
+
+    def settle(self, question: Question) -> Setting:
+        """Every choice made: the user's where there is one, else the variant's for this domain."""
+        chosen = dict(DEFAULTS[self.variant][question.parts.domain])
+        given = {k: v for k, v in asdict(self).items() if k in chosen and v is not None}
+        chosen.update(given)
+        if chosen["sampling"] == "draws" and not isinstance(question.parts, DrawnParts):
+            chosen["sampling"] = "uniform_kept"
+        width = 0.75 * math.sqrt(question.d) if chosen["width"] == "0.75√d" else float(chosen["width"])
+        auto = chosen["samples"] == "auto"
+        budget = self.budget or DEFAULTS[self.variant][question.parts.domain]["samples"]
+        samples = int(budget if auto else chosen["samples"])
+        kernel = Kernel(chosen["distance"], width, chosen["root"])
+        features = None if chosen["features"] == "all" else int(chosen["features"])
+        fitting = local.Fitting(chosen["selection"], features, float(chosen["ridge"]), self.family)
+        least = (min(features, question.d) if features and fitting.selection != "none" else question.d) + 3
+        if samples < least:
+            raise ValueError(f"samples must be at least {least} to weigh {least - 3} parts, got {samples}; "
+                             "ask for more samples, fewer features, or coarser parts (such as sentences)")
+        return Setting(samples, auto, chosen["sampling"], kernel, fitting)
+
+    def _evidence(self, question: Question, setting: Setting,
+                  rng: np.random.Generator) -> tuple[Sample, Adjusted | None, Floats]:
+        if setting.sampling == "draws":
+            return self._drawn(question, setting, rng)
+        ones = np.ones(question.d)
+        if self.design == "plain":
+            if setting.auto:
+                raise ValueError("samples='auto' needs the stratified design; leave design out, or give a number of samples")
+            masks, weights = plain_masks(question.d, setting.sampling, setting.kernel, setting.samples, rng)
+            return local.plain_sample(masks.astype(np.float64), question.score(masks, rng), weights), None, ones
+        plan = MaskPlan.make(question.d, setting.sampling, setting.kernel, setting.samples, question.parts.deterministic, rng)
+        known: list[Floats] = []
+        look, spent = 0, 0.0
+        while True:
+            look = _next_look(look, plan.total, question.d) if setting.auto else plan.total
+            sample = plan.ask(look, lambda masks: question.score(masks, rng), known)
+            adjusted = adjust(sample, plan) if self.surrogate else None
+            error, spent = local.ERROR * (look / plan.total - spent), look / plan.total
+            if look >= plan.total or local.separated(sample, adjusted, self.top, error):
+                return sample, adjusted, ones
+
+    def _drawn(self, question: Question, setting: Setting,
+               rng: np.random.Generator) -> tuple[Sample, Adjusted | None, Floats]:
+        """Tables: values are drawn, not hidden. Everything that can be drawn is asked where that costs no more."""
+        everything = question.every(setting.samples)
+        if everything is not None:
+            draws, scores = everything
+            assert draws.chances is not None
+            weights = setting.kernel.of_rows(draws.design, draws.origin) * draws.chances * setting.samples
+            zero = np.zeros(len(draws), np.intp)
+            return Sample(draws.design, scores, weights, zero, np.ones(len(draws))), None, draws.origin
+        blocks: list[tuple[Draws, Floats]] = []
+        look, spent = 0, 0.0
+        while True:
+            before, look = look, _next_look(look, setting.samples, question.d) if setting.auto else setting.samples
+            blocks.append(question.draw(look - before, rng))
+            design = np.vstack([d.design for d, _ in blocks])
+            origin = blocks[0][0].origin
+            sample = local.plain_sample(design, np.concatenate([s for _, s in blocks]), setting.kernel.of_rows(design, origin))
+            adjusted = local.control(sample, [d.controls for d, _ in blocks]) if self.surrogate else None
+            error, spent = local.ERROR * (look / setting.samples - spent), look / setting.samples
+            if look >= setting.samples or local.separated(sample, adjusted, self.top, error):
+                return sample, adjusted, origin
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Lime's choices, settled for one question."""
+
+    samples: int
+    auto: bool
+    sampling: str
+    kernel: Kernel
+    fitting: local.Fitting
+
+
+def _next_look(look: int, most: int, d: int) -> int:
+    """Looks double, so that there are few of them and the error spent on each is not."""
+    return min(max(2 * look, 4 * (d + 1), 64), most)
+
+
+def _explain(question: Question, setting: Setting, sample: Sample, fit: local.Fit, origin: Floats, lime: Lime) -> Explanation:
+    prediction = float(question.original[question.target])
+    local_prediction = fit.intercept + float(fit.weights @ origin)
+    how = {"exact": "every mask", "masks": f"{setting.sampling}, {lime.design}", "draws": "drawn from training data"}
+    kind = "exact" if sample.exact else "draws" if setting.sampling == "draws" else "masks"
+    undecided = local.undecided_ranks(fit, sample.exact)
+    return Explanation.of(
+        question, "lime", fit.weights, intercept=fit.intercept, local_prediction=local_prediction, fidelity=fit.fidelity,
+        fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors, selected=_selected(fit, question.d),
+        origin=None if (origin == 1).all() else origin, undecided=undecided, rules=local.rules(fit, question.parts.names),
+        notes=tuple(local.notes(sample, fit, prediction, local_prediction, _label(question, local_prediction)))
+        + tuple(_auto_notes(setting, sample, undecided, lime.top)),
+        settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
+                  "design": how[kind], "kernel": asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
+                  "surrogate": fit.adjusted})
+
+
+def _selected(fit: local.Fit, d: int) -> NDArray[np.bool_]:
+    chosen = np.zeros(d, bool)
+    chosen[fit.active] = True
+    return chosen
+
+
+def _label(question: Question, local_prediction: float) -> str | None:
+    """The class the local model would make of the input, where that is another than the model's (two classes only)."""
+    scores = question.original
+    if len(scores) != 2 or not 0 <= scores[question.target] <= 1:
+        return None
+    limit = question.model.threshold if question.model.threshold is not None else 0.5
+    limit = limit if question.target == 1 else 1 - limit
+    differs = (scores[question.target] > limit) != (local_prediction > limit)
+    return question.model.class_name(1 - question.target, 2) if differs and scores[question.target] > limit else (
+        question.model.class_name(question.target, 2) if differs else None)
+
+
+def _auto_notes(setting: Setting, sample: Sample, undecided: tuple[int, ...], top: int) -> list[str]:
+    if not setting.auto or sample.exact or len(sample.rows) < setting.samples:
+        return []
+    inside = [r for r in undecided if r <= top]
+    ranks = ", ".join(f"{r} and {r + 1}" for r in inside)
+    return [f"The budget of {setting.samples} samples ended before the top {top} parts stood apart"
+            + (f": ranks {ranks} could be swapped by chance." if inside else ".")]
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

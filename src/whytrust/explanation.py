@@ -1,0 +1,254 @@
+"""An explanation: one score a part, how sure each is, and how far the whole may be believed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust import views
+from whytrust.core import Floats, Question, View
+from whytrust.pictures import page, plots
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a model scores a target as it does: one score a part, larger = speaks more for the target.
+
+    `intercept + scores.sum()` is the local model's prediction for the input itself (for a table cut into continuous columns,
+    the scores are multiplied by `origin`, the row in standard units). `fidelity` is the local model's weighted R² on the
+    samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
+    with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
+    """
+
+    scores: Floats
+    names: tuple[str, ...]
+    target: int
+    target_name: str
+    method: str
+    prediction: float
+    view: View
+    intercept: float = 0.0
+    local_prediction: float | None = None
+    fidelity: float | None = None
+    fidelity_fresh: float | None = None
+    standard_errors: Floats | None = None
+    origin: Floats | None = None
+    selected: NDArray[np.bool_] | None = None
+    undecided: tuple[int, ...] = ()
+    rules: str | None = None
+    notes: tuple[str, ...] = ()
+    model: str = "model"
+    seed: int | None = None
+    calls: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, question: Question, method: str, scores: Floats, **more: Any) -> Explanation:
+        """An explanation of a question by its scores; what every explainer must say is filled in from the question."""
+        original = question.original
+        return cls(scores=np.asarray(scores, dtype=np.float64), names=tuple(question.parts.names), target=question.target,
+                   target_name=question.model.class_name(question.target, len(original)), method=method,
+                   prediction=float(original[question.target]), view=question.parts.view, model=question.model.name,
+                   **{"calls": question.memory.calls, **more})
+
+    @property
+    def gap(self) -> float | None:
+        """The model's prediction minus the local model's: what the explanation leaves unexplained at the input itself."""
+        return None if self.local_prediction is None else self.prediction - self.local_prediction
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Parts by |score|, largest first; equal scores in the order of the parts."""
+        return np.argsort(-np.abs(self.scores), kind="stable")
+
+    def as_list(self, top: int | None = None) -> list[tuple[str, float]]:
+        """(name, score) of the parts in the explanation, largest |score| first."""
+        chosen = [i for i in self.order if self.selected is None or self.selected[i]]
+        return [(self.names[i], float(self.scores[i])) for i in chosen[:top]]
+
+    def as_map(self) -> Floats:
+        """The scores laid over the input: (H, W) of an image, (characters,) of a text, cells or samples of a sound."""
+        return self.view.spread(self.scores)
+
+    @property
+    def title(self) -> str:
+        """The question this answers."""
+        return "Why this prediction?" if self.target_name == "output" else f"Why {self.target_name}?"
+
+    def as_html(self) -> str:
+        """One self-contained page: the picture, the bars, the numbers and what they mean."""
+        return page.document([self], title=self.title)
+
+    def plot(self, **options: Any) -> Any:
+        """A matplotlib figure; style="positive" greys out all but the parts that speak for the target."""
+        return plots.figure([self], **options)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write e.html, e.png (or .svg, .pdf) or e.json, by the file's ending."""
+        return save([self], path, title=self.title, **options)
+
+    def minus(self, other: Explanation) -> Explanation:
+        """What changed from `other` to this one, part by part; both must explain the same parts."""
+        if self.names != other.names:
+            raise ValueError(f"explanations can be subtracted when they have the same parts: got {len(self.names)} parts "
+                             f"({', '.join(self.names[:3])}…) and {len(other.names)} ({', '.join(other.names[:3])}…)")
+        errors = None
+        if self.standard_errors is not None and other.standard_errors is not None:
+            errors = np.hypot(self.standard_errors, other.standard_errors)
+        local = None
+        if self.local_prediction is not None and other.local_prediction is not None:
+            local = self.local_prediction - other.local_prediction
+        both = (f"{self.target_name} ({self.model})", f"{other.target_name} ({other.model})")
+        return replace(
+            self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
+            prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
+            fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
+            calls=self.calls + other.calls, settings={},
+            notes=(f"Positive: speaks more for {both[0]} than for {both[1]}. Standard errors take the two as independent.",))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` gives the same explanation back."""
+        data: dict[str, Any] = {"format": FORMAT}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                value = value.tolist()
+            data[name] = value.to_json() if name == "view" else value
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Explanation:
+        """The explanation `to_json` wrote."""
+        if not isinstance(data, dict) or "scores" not in data or "view" not in data:
+            raise ValueError("an explanation's JSON must be an object with scores and view, as e.save('e.json') writes it")
+        if data.get("format", 0) > FORMAT:
+            raise ValueError(f"this explanation has format {data['format']}, newer than {FORMAT}: update whytrust to read it")
+        values = {k: v for k, v in data.items() if k in cls.__dataclass_fields__}
+        values["view"] = views.from_json(data["view"])
+        for name in ("scores", "standard_errors", "origin"):
+            values[name] = None if values.get(name) is None else np.array(values[name], dtype=np.float64)
+        if values.get("selected") is not None:
+            values["selected"] = np.array(values["selected"], dtype=bool)
+        for name in ("names", "undecided", "notes"):
+            values[name] = tuple(values.get(name) or ())
+        return cls(**values)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+        """Read what e.save("e.json") wrote."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} must be an explanation saved as JSON: {error}") from error
+        if isinstance(data, dict) and "explanations" in data:
+            raise ValueError(f"{path} holds {len(data['explanations'])} explanations: read it with whytrust.Gallery.load")
+        return cls.from_json(data)
+
+    def _repr_html_(self) -> str:
+        return page.fragment([self])
+
+    def __str__(self) -> str:
+        """The explanation in a few lines of text."""
+        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method})"]
+        width = max((len(n) for n, _ in self.as_list(10)), default=0)
+        errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
+        for name, score in self.as_list(10):
+            rows.append(f"  {name:<{width}}  {score:+.4f}" + (f" ± {errors[name]:.4f}" if name in errors else ""))
+        if self.fidelity is not None:
+            fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
+            rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")
+        return "\n".join(rows + [f"  ! {note}" for note in self.notes])
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when every number is (NaN equals NaN)."""
+        return isinstance(other, Explanation) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Gallery(Sequence[Explanation]):
+    """Several explanations on one page: two models on one input, one model's top classes, or anything else side by side."""
+
+    explanations: tuple[Explanation, ...]
+    title: str = "Explanations"
+
+    def __post_init__(self) -> None:
+        """Accept any sequence, refuse an empty one."""
+        items = tuple(self.explanations)
+        if not items or not all(isinstance(e, Explanation) for e in items):
+            raise ValueError("a gallery needs at least one Explanation, as whytrust.explain returns them")
+        object.__setattr__(self, "explanations", items)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The explanation at an index."""
+        return self.explanations[index]
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.explanations)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        """In order."""
+        return iter(self.explanations)
+
+    def as_html(self) -> str:
+        """One self-contained page."""
+        return page.document(self.explanations, title=self.title)
+
+    def plot(self, **options: Any) -> Any:
+        """A matplotlib figure with one column an explanation."""
+        return plots.figure(self.explanations, **options)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write .html, .png (.svg, .pdf) or .json, by the file's ending."""
+        return save(self.explanations, path, title=self.title, **options)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Gallery:
+        """Read what save("gallery.json") wrote; one explanation's file is a gallery of one."""
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        items = data["explanations"] if isinstance(data, dict) and "explanations" in data else [data]
+        return cls(tuple(Explanation.from_json(item) for item in items))
+
+    def _repr_html_(self) -> str:
+        return page.fragment(self.explanations)
+
+
+DRAWN = ("style", "top", "width")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    ".json": (), ".html": ("style",), ".htm": ("style",), ".png": DRAWN, ".svg": DRAWN, ".pdf": DRAWN}
+
+
+def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], title: str, **options: Any) -> Path:
+    """Write explanations to a file whose ending says how; the file appears whole or not at all."""
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in OPTIONS:
+        raise ValueError(f"the file must end in .html, .png, .svg, .pdf or .json, got {target.name!r}")
+    wrong = [name for name in options if name not in OPTIONS[kind]]
+    if wrong:
+        raise TypeError(f"a {kind} file takes {', '.join(OPTIONS[kind]) or 'no options'}, got {', '.join(wrong)}")
+    writing = target.with_name(f".{target.name}.{os.getpid()}{kind}")
+    try:
+        if kind == ".json":
+            items = [e.to_json() for e in explanations]
+            data = items[0] if len(items) == 1 else {"format": FORMAT, "explanations": items}
+            writing.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        elif kind in (".html", ".htm"):
+            writing.write_text(page.document(explanations, title=title, **options), encoding="utf-8")
+        else:
+            plots.save(explanations, writing, **options)
+        os.replace(writing, target)
+    finally:
+        writing.unlink(missing_ok=True)
+    return target

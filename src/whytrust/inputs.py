@@ -1,0 +1,130 @@
+"""From what a user holds (a text, a file, an array, a row) to parts: which domain it is, and how to cut it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whytrust.core import Parts
+from whytrust.domains import audio, image, tabular, text
+
+OPTIONS = {
+    "image": ("fill",),
+    "text": ("fill", "split"),
+    "audio": ("fill", "rate", "hop_seconds", "band_edges_hz"),
+    "tabular": ("background", "bins", "categorical", "values"),
+}
+"""What may be said about the parts of each domain, beyond `parts` itself."""
+SPECS = {
+    "image": ("grid", "slic", "quickshift", "felzenszwalb"),
+    "text": ("words", "bag", "sentences"),
+    "audio": ("time", "freq", "tf"),
+    "tabular": ("columns",),
+}
+WHOLE_SOUND = 400
+"""A bare 1-D array this long or longer is taken for a waveform; shorter ones could be rows and need a background."""
+
+
+def domain_of(item: Any, parts: Any, options: dict[str, Any]) -> str:
+    """image, text, audio or tabular: by the parts asked for, else by what the input is."""
+    if isinstance(parts, str):
+        for domain, names in SPECS.items():
+            if parts.partition(":")[0] in names:
+                return domain
+        every = ", ".join(name for names in SPECS.values() for name in names)
+        raise ValueError(f"parts must begin with one of {every}, or be a Parts, got {parts!r}")
+    if isinstance(parts, np.ndarray):
+        return "image"
+    if isinstance(item, str | os.PathLike):
+        suffix = Path(item).suffix.lower() if isinstance(item, os.PathLike) or _is_file(item) else ""
+        return "image" if suffix in image.SUFFIXES else "audio" if suffix in audio.SUFFIXES else "text"
+    if options.get("background") is not None or isinstance(item, dict) or (hasattr(item, "index") and hasattr(item, "iloc")):
+        return "tabular"
+    shape = np.shape(item)
+    if len(shape) in (2, 3):
+        return "image"
+    if len(shape) == 1 and shape[0] >= WHOLE_SOUND:
+        return "audio"
+    raise ValueError(f"an input must be a text, a file, an image, a sound or a table row, got {type(item).__name__} of shape "
+                     f"{shape}; for a row pass background=training data, for a sound parts='time:16'")
+
+
+def prepare(options: dict[str, Any]) -> dict[str, Any]:
+    """Training data is summed up once, not for every row; statistics pass through."""
+    background = options.get("background")
+    if background is None:
+        return options
+    if isinstance(background, tabular.TableStatistics):
+        given = [name for name in ("bins", "categorical") if name in options]
+        if given:
+            raise ValueError(f"{', '.join(given)} cannot be set when background is statistics: they were fitted with their own")
+        return options
+    fitting = {name: options[name] for name in ("bins", "categorical") if name in options}
+    rest = {name: value for name, value in options.items() if name not in fitting}
+    return {**rest, "background": tabular.TableStatistics.fit(background, **fitting)}
+
+
+def cut(item: Any, parts: Any, layout: str, options: dict[str, Any]) -> Parts:
+    """The parts of one input; options that its domain does not know are refused."""
+    if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray):
+        if options:
+            raise TypeError(f"parts were given ready-made, so {', '.join(options)} cannot be set; set it where they are cut")
+        return parts
+    domain = domain_of(item, parts, options)
+    wrong = [name for name in options if name not in OPTIONS[domain]]
+    if wrong:
+        raise TypeError(f"{', '.join(wrong)} cannot be used with {domain} inputs; they take {', '.join(OPTIONS[domain])}")
+    if domain == "image":
+        return image.ImageParts.cut(item, "slic:16" if parts is None else parts, layout=layout, **options)
+    if domain == "text":
+        return text.TextParts.cut(_text(item), parts or "bag", **options)
+    if domain == "audio":
+        sound, rate = _sound(item, options.pop("rate", None))
+        return audio.AudioParts.cut(sound, parts or "time:16", rate=rate, **options)
+    if options.get("background") is None:
+        raise ValueError("a table row can only be explained against training data: pass background= an array, a DataFrame, "
+                         "or statistics saved from one")
+    return tabular.TableParts.cut(item, **options)
+
+
+def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
+    """The single inputs of a list, a DataFrame, a folder, a batch of images or of rows; None for one input."""
+    if isinstance(item, str | os.PathLike):
+        return files(item) if _is_folder(item) else None
+    if hasattr(item, "iterrows") and hasattr(item, "columns"):
+        return [item.iloc[i] for i in range(len(item))] if len(item) > 1 else None
+    if isinstance(item, np.ndarray):
+        rows = item.ndim == 2 and options.get("background") is not None
+        return list(item) if rows or item.ndim == 4 else None
+    if isinstance(item, list | tuple) and item and not np.isscalar(item[0]):
+        return list(item) if options.get("background") is None or np.ndim(item[0]) > 0 or isinstance(item[0], dict) else None
+    if isinstance(item, list | tuple) and item and isinstance(item[0], str) and options.get("background") is None:
+        return list(item)
+    return None
+
+
+def files(folder: str | os.PathLike[str]) -> list[Any]:
+    """The images, sounds and texts of a folder and its sub-folders, in order."""
+    found = sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in (*image.SUFFIXES, *audio.SUFFIXES, ".txt"))
+    if not found:
+        raise ValueError(f"{folder} must hold images, sounds or .txt files, got none")
+    return list(found)
+
+
+def _text(item: Any) -> Any:
+    return Path(item).read_text(encoding="utf-8") if isinstance(item, os.PathLike) else item
+
+
+def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:
+    return audio.read(item, rate) if isinstance(item, str | os.PathLike) else (np.asarray(item), rate)
+
+
+def _is_file(item: str) -> bool:
+    return len(item) < 4096 and "\n" not in item and "\0" not in item and Path(item).is_file()
+
+
+def _is_folder(item: str | os.PathLike[str]) -> bool:
+    return (isinstance(item, os.PathLike) or (len(item) < 4096 and "\0" not in item)) and os.path.isdir(item)

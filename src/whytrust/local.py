@@ -1,0 +1,270 @@
+"""The readable model near an input: fitted to a sample of answers, and judged on answers it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.tree import DecisionTreeRegressor
+
+from whytrust.core import Floats
+from whytrust.designs import Sample
+from whytrust.moments import Moments, one_thread, r_squared, select, solve, varies
+from whytrust.surrogate import FOLDS, Adjusted, fold_of
+
+ERROR = 0.05
+"""The chance of calling equal weights different, over all looks together."""
+TREE_DEPTH = 3
+FAITHFUL = 0.5
+"""Below this share of explained variance on unseen samples an explanation is said to be of little use."""
+GAP = 0.2
+"""A gap above this share of the range of scores seen is said in words."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How to fit: which parts may stay, how many, how strong a ridge, and which family of models."""
+
+    selection: str
+    features: int | None
+    ridge: float
+    family: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted local model; `covariance` is that of the active parts' weights."""
+
+    intercept: float
+    weights: Floats
+    active: NDArray[np.intp]
+    family: str
+    fidelity: float
+    fidelity_fresh: float
+    covariance: Floats | None = None
+    tree: Any = None
+    adjusted: bool = False
+
+    @property
+    def standard_errors(self) -> Floats | None:
+        """One a part, 0 for parts that are not in the model; None for a tree."""
+        if self.covariance is None:
+            return None
+        errors = np.zeros(len(self.weights))
+        errors[self.active] = np.sqrt(np.maximum(np.diag(self.covariance), 0))
+        return errors
+
+
+def plain_sample(rows: Floats, scores: Floats, weights: Floats) -> Sample:
+    """A sample of independent draws: one endless stratum."""
+    return Sample(rows, scores, weights, np.zeros(len(rows), np.intp), np.zeros(len(rows)))
+
+
+@one_thread
+def control(sample: Sample, controls: Sequence[Floats | None]) -> Adjusted | None:
+    """Take out what columns of known zero mean explain of the scores: less noise, the same weights on average."""
+    blocks = [c for c in controls if c is not None and c.shape[1]]
+    if len(blocks) < len(controls):
+        return None
+    extra = np.vstack(blocks)
+    able = varies(Moments.of(sample.rows, sample.scores, sample.weights))
+    columns = np.hstack([np.ones((len(extra), 1)), sample.rows[:, able], extra])
+    if len(columns) < 3 * columns.shape[1]:
+        return None
+    weighted = columns * sample.weights[:, None]
+    inverse = np.linalg.pinv(columns.T @ weighted, rcond=1e-12, hermitian=True)
+    fitted = inverse @ (weighted.T @ sample.scores)
+    cleaned = sample.scores - extra @ fitted[1 + len(able):]
+    leverage = np.einsum("ij,jk,ik->i", columns, inverse, weighted, optimize=True)
+    errors = (sample.scores - columns @ fitted) / np.sqrt(np.maximum(1 - leverage, 0.05))
+    return Adjusted(Moments.of(sample.rows, cleaned, sample.weights), errors)
+
+
+@one_thread
+def fit(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats) -> Fit:
+    """The linear model, the tree, or whichever of the two is more faithful on unseen samples."""
+    fits = []
+    if how.family in ("linear", "auto"):
+        fits.append(_linear(sample, adjusted, how, origin))
+    if how.family in ("tree", "auto"):
+        fits.append(_tree(sample, how))
+    return max(fits, key=lambda f: f.fidelity_fresh)
+
+
+def _linear(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats) -> Fit:
+    moments = Moments.of(sample.rows, sample.scores, sample.weights) if adjusted is None else adjusted.moments
+    active = select(moments, how.selection, how.features, origin)
+    intercept, weights = solve(moments, active, how.ridge)
+    covariance = _covariance(sample, adjusted, moments, active, how.ridge)[1:, 1:]
+    fidelity = r_squared(sample.scores, sample.weights, intercept + sample.rows @ weights)
+    fresh = fidelity if sample.exact else _held_out(sample, how, origin)
+    return Fit(intercept, weights, active, "linear", fidelity, fresh, covariance, adjusted=adjusted is not None)
+
+
+def _covariance(sample: Sample, adjusted: Adjusted | None, moments: Moments, active: NDArray[np.intp], ridge: float) -> Floats:
+    """Of intercept and weights. Residuals of a fit are too small by their leverage; held-out errors are not."""
+    if adjusted is not None:
+        errors = adjusted.errors
+    else:
+        intercept, weights = solve(moments, active, ridge)
+        columns = np.hstack([np.ones((len(sample.rows), 1)), sample.rows[:, active]])
+        inner = moments.gram[np.ix_([0, *(active + 1)], [0, *(active + 1)])]
+        leverage = np.einsum("ij,jk,ik->i", columns, np.linalg.pinv(inner, rcond=1e-12, hermitian=True), columns, optimize=True)
+        leverage = np.minimum(leverage * sample.weights, 0.95)
+        errors = (sample.scores - intercept - sample.rows @ weights) / np.sqrt(1 - leverage)
+    return covariance_of_weights(sample, errors, moments.gram, active, ridge)
+
+
+def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: NDArray[np.intp], ridge: float) -> Floats:
+    """(k + 1, k + 1) covariance of intercept and weights over repetitions of the sampling.
+
+    A sandwich of the Gram matrix around the within-stratum covariance of [1, z]·error·weight, with the finite-population
+    correction of each stratum: robust to errors that differ in size, and zero where a stratum was asked completely.
+    """
+    columns = np.concatenate([[0], active + 1])
+    bread = gram[np.ix_(columns, columns)].copy()
+    bread[np.arange(1, len(columns)), np.arange(1, len(columns))] += ridge
+    pull = np.empty((len(sample.rows), len(columns)))
+    pull[:, 0] = sample.weights * errors
+    pull[:, 1:] = sample.rows[:, active] * pull[:, :1]
+    stratum, counts = sample.stratum, np.bincount(sample.stratum)
+    used = counts[stratum] > 1
+    means = np.zeros((len(counts), len(columns)))
+    np.add.at(means, stratum, pull)
+    pull = (pull - (means / np.maximum(counts, 1)[:, None])[stratum])[used]
+    factor = ((1 - sample.sampled) * counts[stratum] / np.maximum(counts[stratum] - 1, 1))[used]
+    inner = pull.T @ (pull * factor[:, None])
+    inverse = np.linalg.pinv(bread, rcond=1e-12, hermitian=True)
+    return np.asarray(inverse @ inner @ inverse)
+
+
+def _held_out(sample: Sample, how: Fitting, origin: Floats) -> float:
+    """Weighted R² where each sample is predicted by a fit, selection and all, that has not seen it."""
+    whole = Moments.of(sample.rows, sample.scores, sample.weights)
+    predicted = np.empty(len(sample.scores))
+    for unseen in _folds(sample):
+        part = whole - Moments.of(sample.rows[unseen], sample.scores[unseen], sample.weights[unseen])
+        intercept, weights = solve(part, select(part, how.selection, how.features, origin), how.ridge)
+        predicted[unseen] = intercept + sample.rows[unseen] @ weights
+    return r_squared(sample.scores, sample.weights, predicted)
+
+
+def _folds(sample: Sample) -> Iterator[NDArray[np.bool_]]:
+    fold = fold_of(sample)
+    for k in range(FOLDS):
+        if (fold == k).any():
+            yield fold == k
+
+
+# --- the tree ---------------------------------------------------------------------------------------------------------
+
+
+def _tree(sample: Sample, how: Fitting) -> Fit:
+    """A small tree; a part's score is how much its splits move the prediction on the input's own way to its leaf."""
+    tree = _grow(sample.rows, sample.scores, sample.weights)
+    fidelity = r_squared(sample.scores, sample.weights, tree.predict(sample.rows))
+    fresh = fidelity
+    if not sample.exact:
+        predicted = np.empty(len(sample.scores))
+        for unseen in _folds(sample):
+            part = _grow(sample.rows[~unseen], sample.scores[~unseen], sample.weights[~unseen])
+            predicted[unseen] = part.predict(sample.rows[unseen])
+        fresh = r_squared(sample.scores, sample.weights, predicted)
+    scores = np.zeros(sample.rows.shape[1])
+    nodes, values = tree.tree_, tree.tree_.value[:, 0, 0]
+    node = 0
+    while nodes.children_left[node] != -1:
+        part = nodes.feature[node]
+        after = nodes.children_left[node] if nodes.threshold[node] >= 1 else nodes.children_right[node]
+        scores[part] += values[after] - values[node]
+        node = after
+    used = np.unique(nodes.feature[nodes.feature >= 0]).astype(np.intp)
+    return Fit(float(values[0]), scores, used, "tree", fidelity, fresh, tree=tree)
+
+
+def _grow(rows: Floats, scores: Floats, weights: Floats) -> Any:
+    leaf = max(2, len(rows) // 100)
+    return DecisionTreeRegressor(max_depth=TREE_DEPTH, min_samples_leaf=leaf, random_state=0).fit(rows, scores, weights)
+
+
+def rules(fit: Fit, names: Sequence[str]) -> str | None:
+    """The tree as indented lines; None for a linear model."""
+    return None if fit.tree is None else "\n".join(_lines(fit.tree.tree_, names, 0, ""))
+
+
+def _lines(nodes: Any, names: Sequence[str], node: int, indent: str) -> Iterator[str]:
+    if nodes.children_left[node] == -1:
+        yield f"{indent}→ {nodes.value[node, 0, 0]:.3f}"
+        return
+    name = names[nodes.feature[node]]
+    yield f"{indent}if {name} is kept:"
+    yield from _lines(nodes, names, nodes.children_right[node], indent + "    ")
+    yield f"{indent}if not:"
+    yield from _lines(nodes, names, nodes.children_left[node], indent + "    ")
+
+
+# --- how sure ---------------------------------------------------------------------------------------------------------
+
+
+@one_thread
+def separated(sample: Sample, adjusted: Adjusted | None, top: int, error: float) -> bool:
+    """Do the `top` largest weights stand apart from all others, with at most `error` chance of saying so of equal ones?"""
+    moments = Moments.of(sample.rows, sample.scores, sample.weights) if adjusted is None else adjusted.moments
+    active = varies(moments)
+    if len(sample.rows) < 2 * (len(active) + 1):
+        return False
+    if top >= len(active):
+        top = len(active) - 1
+    _, weights = solve(moments, active)
+    covariance = _covariance(sample, adjusted, moments, active, 0.0)[1:, 1:]
+    size = np.abs(weights[active])
+    order = np.argsort(-size, kind="stable")
+    gaps, errors = _gaps(weights[active], covariance, order[:top], order[top:])
+    return bool((gaps > -ndtri(error / 2) * errors + 1e-12 * max(size.max(), 1e-300)).all())
+
+
+def _gaps(weights: Floats, covariance: Floats, first: NDArray[np.intp], second: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """|w_i| − |w_j| for i in first, j in second, and its standard error."""
+    size, sign, variance = np.abs(weights), np.sign(weights), np.diag(covariance)
+    shared = covariance[np.ix_(first, second)] * np.outer(sign[first], sign[second])
+    spread = variance[first][:, None] + variance[second][None] - 2 * shared
+    return size[first][:, None] - size[second][None], np.sqrt(np.maximum(spread, 0))
+
+
+def undecided_ranks(fit: Fit, exact: bool) -> tuple[int, ...]:
+    """Ranks r (from 1) where the parts at r and r + 1 could be swapped by chance, at 95 %."""
+    if fit.covariance is None or len(fit.active) < 2:
+        return ()
+    weights = fit.weights[fit.active]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    gaps, errors = _gaps(weights, fit.covariance, order, order)
+    rank = np.arange(len(order) - 1)
+    near, spread = gaps[rank, rank + 1], errors[rank, rank + 1]
+    limit = 1e-12 * np.abs(weights).max() if exact else -ndtri(ERROR / 2) * spread
+    return tuple(int(r) + 1 for r in np.flatnonzero(near <= limit))
+
+
+def notes(sample: Sample, fit: Fit, prediction: float, local_prediction: float, other_label: str | None) -> Iterator[str]:
+    """What a reader must know before believing the weights, in words."""
+    spread = float(sample.scores.max() - sample.scores.min())
+    if spread <= 1e-12 * max(1.0, abs(prediction)):
+        yield ("The score never changed, whatever was hidden: the model does not use these parts here, "
+               "and there is nothing to explain.")
+        return
+    if not len(fit.active) or not np.abs(fit.weights).max():
+        yield "No part was found to matter: the selection is empty. Ask for more samples, or selection='none'."
+    if fit.fidelity_fresh < FAITHFUL:
+        share = max(fit.fidelity_fresh, 0)
+        yield (f"Do not rely on these weights: the local model explains only {share:.0%} of how the score varies around this "
+               f"input (fidelity {fit.fidelity_fresh:.2f} on samples it had not seen).")
+    gap = prediction - local_prediction
+    if other_label is not None:
+        yield (f"The local model predicts {local_prediction:.3f} where the model says {prediction:.3f}: "
+               f"it would decide for {other_label}, so it does not explain this decision.")
+    elif abs(gap) > GAP * spread:
+        yield (f"The local model predicts {local_prediction:.3f} for this input, the model {prediction:.3f}: "
+               f"a gap of {abs(gap):.3f} that the weights leave unexplained.")

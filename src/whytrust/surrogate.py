@@ -1,0 +1,145 @@
+"""A cheap stand-in for the model over masks, used to take noise out of the weights without changing what they estimate.
+
+A quadratic function of the mask is fitted on folds. What it says about *all* masks is known in closed form and costs no model
+call; the samples only have to estimate what it leaves over, on masks it has not seen. Where it predicts well, few calls do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats
+from whytrust.designs import MaskPlan, Sample
+from whytrust.moments import Moments, one_thread, solve, varies
+
+FOLDS = 5
+MOST_PARTS = 32
+"""Beyond this a quadratic has too many terms to learn from a few thousand samples, and fitting it is no longer cheap."""
+PAYS_BELOW = 0.9
+"""Used where its held-out squared error is below this share of a linear fit's."""
+PENALTIES = np.logspace(-9, 1, 6)
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """Moments with the noise taken out, and each sample's error under the fold that had not seen it."""
+
+    moments: Moments
+    errors: Floats
+
+
+def fold_of(sample: Sample, folds: int = FOLDS) -> NDArray[np.intp]:
+    """Folds of equal size within each stratum; the order within a stratum is random already."""
+    start = np.concatenate([[True], sample.stratum[1:] != sample.stratum[:-1]])
+    first = np.maximum.accumulate(np.where(start, np.arange(len(start)), 0))
+    # Strata begin with different folds, so that small strata do not all fall into the first one.
+    return (np.arange(len(start)) - first + sample.stratum) % folds
+
+
+@one_thread
+def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
+    """The sample's moments with the surrogate as control variate; None where held-out folds show that it does not pay."""
+    n, d = sample.rows.shape
+    if d > MOST_PARTS or n < 1.5 * (1 + d + d * (d - 1) / 2) or sample.exact:
+        return None
+    fold = fold_of(sample)
+    quadratic, surrogates = _cross_fitted(sample, fold)
+    linear = _held_out_linear(sample, fold)
+    estimated = sample.sampled < 1
+    weights = sample.weights * estimated
+    if weights @ quadratic**2 >= PAYS_BELOW * (weights @ linear**2):
+        return None
+    return Adjusted(_all_masks(sample, plan, fold, surrogates, quadratic), quadratic)
+
+
+def _cross_fitted(sample: Sample, fold: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Held-out errors (n,), and each fold's coefficients (folds, 1 + d + pairs), at the penalty with the least error."""
+    columns = _quadratic(sample.rows)
+    weighted = columns * sample.weights[:, None]
+    linear = sample.rows.shape[1] + 1
+    grams = np.stack([columns[fold == k].T @ weighted[fold == k] for k in range(FOLDS)])
+    crosses = np.stack([weighted[fold == k].T @ sample.scores[fold == k] for k in range(FOLDS)])
+    paths = np.stack([_ridge_path(grams.sum(0) - grams[k], crosses.sum(0) - crosses[k], linear) for k in range(FOLDS)])
+    errors = np.empty((len(PENALTIES), len(columns)))
+    for k in range(FOLDS):
+        errors[:, fold == k] = sample.scores[fold == k] - paths[k] @ columns[fold == k].T
+    best = int((errors**2 @ (sample.weights * (sample.sampled < 1))).argmin())
+    return errors[best], paths[:, best]
+
+
+def _ridge_path(gram: Floats, cross: Floats, linear: int) -> Floats:
+    """(penalties, columns): the first `linear` columns are free, the rest are shrunk."""
+    head = gram[:linear, :linear] + 1e-12 * np.trace(gram[:linear, :linear]) / linear * np.eye(linear)
+    onto = np.linalg.solve(head, np.column_stack([gram[:linear, linear:], cross[:linear]]))
+    left = gram[linear:, linear:] - gram[linear:, :linear] @ onto[:, :-1]
+    target = cross[linear:] - gram[linear:, :linear] @ onto[:, -1]
+    values, vectors = np.linalg.eigh((left + left.T) / 2)
+    values = np.maximum(values, 0)
+    scale = max(float(values.mean()), 1e-300)
+    shrunk = (vectors.T @ target)[None] / (values[None] + PENALTIES[:, None] * scale)
+    tail = shrunk @ vectors.T
+    return np.hstack([onto[:, -1][None] - tail @ onto[:, :-1].T, tail])
+
+
+def _held_out_linear(sample: Sample, fold: NDArray[np.intp]) -> Floats:
+    whole = Moments.of(sample.rows, sample.scores, sample.weights)
+    errors = np.empty(len(sample.rows))
+    for k in range(FOLDS):
+        rows, scores = sample.rows[fold == k], sample.scores[fold == k]
+        seen = whole - Moments.of(rows, scores, sample.weights[fold == k])
+        intercept, weights = solve(seen, varies(seen))
+        errors[fold == k] = scores - intercept - rows @ weights
+    return errors
+
+
+def _all_masks(sample: Sample, plan: MaskPlan, fold: NDArray[np.intp], surrogates: Floats, errors: Floats) -> Moments:
+    """Exact moments of the surrogates over every mask, plus the sampled moments of what they leave over.
+
+    Asked masks count with the model's own answer and the others with the surrogate's, corrected by its held-out errors: the
+    more of a stratum was asked, the less the surrogate matters.
+    """
+    d = plan.d
+    gram, cross = np.zeros((d + 1, d + 1)), np.zeros(d + 1)
+    seen = np.empty(len(errors))
+    columns = _quadratic(sample.rows)
+    for index, cell in enumerate(plan.cells):
+        inside = np.flatnonzero(sample.stratum == index)
+        surrogate = np.bincount(fold[inside], minlength=FOLDS) / len(inside) @ surrogates
+        gram_of_cell, cross_of_cell = _size_moments(d, cell.sizes, cell.chances, surrogate)
+        gram += plan.most * cell.share * gram_of_cell
+        cross += plan.most * cell.share * cross_of_cell
+        seen[inside] = sample.scores[inside] - columns[inside] @ surrogate
+    leftover = sample.weights * (sample.sampled * seen + (1 - sample.sampled) * errors)
+    cross += np.concatenate([[leftover.sum()], sample.rows.T @ leftover])
+    return Moments(gram, cross, float(sample.weights @ sample.scores**2))
+
+
+def _quadratic(rows: Floats) -> Floats:
+    first, second = np.triu_indices(rows.shape[1], 1)
+    return np.hstack([np.ones((len(rows), 1)), rows, rows[:, first] * rows[:, second]])
+
+
+def _size_moments(d: int, sizes: NDArray[np.intp], chances: Floats, surrogate: Floats) -> tuple[Floats, Floats]:
+    """Means over all masks of the given sizes of [1, z][1, z]ᵀ and of [1, z]·surrogate(z).
+
+    One, two or three given parts are all kept by a share s/d, s(s−1)/(d(d−1)), … of the masks of size s.
+    """
+    one = float(chances @ (sizes / d))
+    two = float(chances @ (sizes * (sizes - 1) / (d * (d - 1))))
+    three = float(chances @ (sizes * (sizes - 1) * (sizes - 2) / (d * (d - 1) * (d - 2)))) if d > 2 else 0.0
+    gram = np.full((d + 1, d + 1), two)
+    gram[0, 0] = 1
+    gram[0, 1:] = gram[1:, 0] = one
+    gram[np.arange(1, d + 1), np.arange(1, d + 1)] = one
+    constant, slopes, bends = surrogate[0], surrogate[1 : d + 1], surrogate[d + 1 :]
+    of_part = np.zeros(d)
+    first, second = np.triu_indices(d, 1)
+    np.add.at(of_part, first, bends)
+    np.add.at(of_part, second, bends)
+    mean = constant + one * slopes.sum() + two * bends.sum()
+    with_part = (constant * one + slopes * one + two * (slopes.sum() - slopes)
+                 + two * of_part + three * (bends.sum() - of_part))
+    return gram, np.concatenate([[mean], with_part])

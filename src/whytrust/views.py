@@ -1,0 +1,130 @@
+"""What a reader is shown of an input: plain data, one small class a domain, that survives JSON.
+
+A view knows the input as a person sees or hears it and where each part lies in it; `pictures` draws scores over it.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats, View
+
+
+@dataclass(frozen=True)
+class ImageView:
+    """An image as 8-bit RGB, and the part that each pixel belongs to."""
+
+    kind: ClassVar[str] = "image"
+    pixels: NDArray[np.uint8]  # (H, W, 3)
+    labels: NDArray[np.int32]  # (H, W), part of each pixel
+
+    def spread(self, scores: Floats) -> Floats:
+        """(H, W): each pixel has its part's score."""
+        return np.asarray(np.asarray(scores)[self.labels])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return _fields(self)
+
+
+@dataclass(frozen=True)
+class TextView:
+    """A text, and the character spans of each part (several where a word is one part wherever it stands)."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    spans: tuple[tuple[tuple[int, int], ...], ...]  # spans[part] = ((start, end), …)
+
+    def spread(self, scores: Floats) -> Floats:
+        """(characters,): each character has its part's score, 0 between parts."""
+        out = np.zeros(len(self.text))
+        for score, spans in zip(np.asarray(scores), self.spans, strict=True):
+            for start, end in spans:
+                out[start:end] = score
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return _fields(self)
+
+
+@dataclass(frozen=True)
+class SoundView:
+    """A spectrogram (frames × bands, larger is louder), the part of each cell, and the sound itself where there is one.
+
+    Bands are mel-spaced where the rate of a waveform is known. `wave_labels` gives the part of each sample of a waveform that
+    is cut in time alone.
+    """
+
+    kind: ClassVar[str] = "sound"
+    spectrogram: NDArray[np.float32]  # (T, F)
+    labels: NDArray[np.int32]  # (T, F)
+    seconds: float | None  # length; None where the input came as bare frames
+    top_hz: float | None  # frequency of the highest band; None where unknown
+    wave: NDArray[np.float32] | None
+    rate: int | None
+    wave_labels: NDArray[np.int32] | None
+
+    def spread(self, scores: Floats) -> Floats:
+        """Shaped like the waveform where it was cut in time, else (T, F)."""
+        labels = self.labels if self.wave_labels is None else self.wave_labels
+        return np.asarray(np.asarray(scores)[labels])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return _fields(self)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One row: each column's name and value as text, and the condition that its part stands for."""
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    def spread(self, scores: Floats) -> Floats:
+        """(columns,): a part is a column."""
+        return np.asarray(scores)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return _fields(self)
+
+
+VIEWS: dict[str, type[Any]] = {v.kind: v for v in (ImageView, TextView, SoundView, TableView)}
+
+
+def from_json(data: dict[str, Any]) -> View:
+    """The view that `to_json` wrote."""
+    if data.get("kind") not in VIEWS:
+        raise ValueError(f"a view must be one of {', '.join(VIEWS)}, got {data.get('kind')!r}; is this an explanation's JSON?")
+    cls = VIEWS[data["kind"]]
+    view: View = cls(**{f.name: _decode(data[f.name]) for f in fields(cls)})
+    return view
+
+
+def encode(value: Any) -> Any:
+    """Arrays as compressed base64 with their shape; tuples as lists; everything else as it is."""
+    if isinstance(value, np.ndarray):
+        packed = base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes(), 6)).decode()
+        return {"dtype": str(value.dtype), "shape": list(value.shape), "zlib": packed}
+    return [encode(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def _fields(view: Any) -> dict[str, Any]:
+    return {"kind": view.kind, **{f.name: encode(getattr(view, f.name)) for f in fields(view)}}
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict) and "zlib" in value:
+        data = np.frombuffer(zlib.decompress(base64.b64decode(value["zlib"])), dtype=np.dtype(value["dtype"]))
+        return data.reshape(value["shape"]).copy()
+    return tuple(_decode(v) for v in value) if isinstance(value, list) else value

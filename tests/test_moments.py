@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge, lars_path
+
+from whytrust.moments import Moments, select, solve
+
+
+def data(seed, n=200, d=8):
+    rng = np.random.default_rng(seed)
+    rows = (rng.random((n, d)) < 0.5).astype(float)
+    return rows, rows @ rng.normal(size=d) + rng.normal(size=n), rng.random(n) + 0.1
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), ridge=st.sampled_from([0.0, 0.01, 1.0, 30.0]))
+def test_solve_is_scikit_learns_weighted_ridge(seed, ridge):
+    rows, scores, weights = data(seed)
+    intercept, found = solve(Moments.of(rows, scores, weights), np.arange(8), ridge)
+    peer = Ridge(alpha=ridge).fit(rows, scores, sample_weight=weights)
+    np.testing.assert_allclose(found, peer.coef_, atol=1e-8)
+    assert intercept == pytest.approx(peer.intercept_, abs=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), most=st.integers(1, 7))
+def test_forward_selection_is_the_naive_search(seed, most):
+    rows, scores, weights = data(seed)
+    chosen = []
+    for _ in range(most):
+        def error(part):
+            columns = [*chosen, part]
+            model = Ridge(alpha=0).fit(rows[:, columns], scores, sample_weight=weights)
+            return weights @ (scores - model.predict(rows[:, columns])) ** 2
+        chosen.append(min((p for p in range(8) if p not in chosen), key=error))
+    np.testing.assert_array_equal(select(Moments.of(rows, scores, weights), "forward", most, np.ones(8)), sorted(chosen))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), most=st.integers(1, 7))
+def test_k_lasso_is_the_last_point_of_the_lars_path_with_k_parts(seed, most):
+    rows, scores, weights = data(seed)
+    centre = lambda a: (a - np.average(a, axis=0, weights=weights)) * np.sqrt(weights).reshape(-1, *[1] * (a.ndim - 1))  # noqa: E731
+    _, _, path = lars_path(centre(rows), centre(scores), method="lasso")
+    for point in path.T[::-1]:
+        if np.count_nonzero(point) <= most:
+            break
+    found = select(Moments.of(rows, scores, weights), "lasso_path", most, np.ones(8))
+    np.testing.assert_array_equal(found, np.flatnonzero(point))
+
+
+def test_an_empty_lasso_path_finds_nothing():
+    rows, _, weights = data(0)
+    assert len(select(Moments.of(rows, np.full(200, 0.4), weights), "lasso_path", 3, np.ones(8))) == 0
+
+
+def test_constant_parts_get_no_weight():
+    rows, scores, weights = data(1)
+    rows[:, 3] = 1
+    moments = Moments.of(rows, scores, weights)
+    active = select(moments, "none", None, np.ones(8))
+    assert 3 not in active
+    assert solve(moments, active)[1][3] == 0
+
+
+def test_the_difference_of_moments_is_that_of_the_rest():
+    rows, scores, weights = data(2)
+    rest = Moments.of(rows, scores, weights) - Moments.of(rows[:50], scores[:50], weights[:50])
+    direct = Moments.of(rows[50:], scores[50:], weights[50:])
+    np.testing.assert_allclose(rest.gram, direct.gram)
+    np.testing.assert_allclose(rest.cross, direct.cross)
+
+
+def test_parts_that_always_go_together_share_their_weight():
+    rows, scores, weights = data(3)
+    rows[:, 1] = rows[:, 0]
+    _, found = solve(Moments.of(rows, scores, weights), np.arange(8))
+    assert np.isfinite(found).all()
+    assert found[0] == pytest.approx(found[1])
