@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whytrust.core import CheckedModel, Question
+from whytrust.checked import CheckedModel
+from whytrust.core import Question
 from whytrust.designs import Kernel, law
 from whytrust.views import TextView
 

@@ -12,7 +12,8 @@ import numpy as np
 from whytrust import inputs
 from whytrust.backends import sklearn as sklearn_backend
 from whytrust.backends import torch as torch_backend
-from whytrust.core import CheckedModel, Parts, Question, generator
+from whytrust.checked import CheckedModel
+from whytrust.core import Parts, Question, generator
 from whytrust.explainers import CATALOGUE
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress

@@ -13,7 +13,8 @@ from typing import Any
 
 import whytrust
 from whytrust import api
-from whytrust.core import CheckedModel, need
+from whytrust.checked import CheckedModel
+from whytrust.core import need
 from whytrust.domains import audio, image
 from whytrust.explanation import Explanation, Gallery
 from whytrust.models import demos
@@ -208,7 +209,7 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
     if text.endswith(".csv"):
         return _like_background(_table(text), given)
     path = Path(text)
-    exists = len(text) < 4096 and "\0" not in text and path.exists()
+    exists = 0 < len(text) < 4096 and "\0" not in text and path.exists()
     if not exists and " " not in text and path.suffix.lower() in (*image.SUFFIXES, *audio.SUFFIXES, ".txt", ".npy"):
         raise ValueError(f"INPUT names the file {text}, which does not exist")
     if exists and path.suffix == ".npy":

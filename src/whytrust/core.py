@@ -1,6 +1,6 @@
-"""The nouns everything else is written in: a model, the parts of an input, and a question about both.
+"""The nouns everything else is written in: the parts of an input, and a question about a model in terms of them.
 
-Imports numpy alone; every other module imports this one.
+Imports numpy and the checked model alone; every other module imports this one.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import importlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
-"""Real numbers; scores are always float64."""
+from whytrust.checked import Batch as Batch
+from whytrust.checked import CheckedModel
+from whytrust.checked import Floats as Floats
+
 Masks = NDArray[np.bool_]
 """(n, d): row i says which of the d parts input i shows."""
-Batch = Any
-"""n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
 
 
 class MissingExtra(ImportError):
@@ -43,130 +43,6 @@ def generator(seed: int, *case: str | int) -> np.random.Generator:
         raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
     words = [int(seed)] + [c if isinstance(c, int) else zlib.crc32(c.encode()) for c in case]
     return np.random.default_rng(words)
-
-
-# --- models -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CheckedModel:
-    """A model whose every answer is checked: n inputs in, an (n, classes) array of finite scores out.
-
-    One column is a regressor, unless `threshold` or `output` says that it is the score of the second of two classes;
-    then it becomes [1 - p, p] and the label is decided by the threshold.
-    """
-
-    function: Callable[[Batch], Any]
-    classes: tuple[str, ...] | None = None
-    threshold: float | None = None
-    output: Literal["probability", "logit"] | None = None
-    layout: Literal["NHWC", "NCHW"] = "NHWC"
-    preprocess: Callable[[Batch], Batch] | None = None
-    name: str = "model"
-
-    def __post_init__(self) -> None:
-        """Refuse options that mean nothing, before any model call."""
-        if self.output not in (None, "probability", "logit"):
-            raise ValueError(f"output must be 'probability' or 'logit' (what the model returns), got {self.output!r}")
-        if self.layout not in ("NHWC", "NCHW"):
-            raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
-        if self.threshold is not None and not 0 < self.threshold < 1:
-            raise ValueError(f"threshold must lie between 0 and 1, got {self.threshold!r}")
-
-    def __call__(self, batch: Batch) -> Floats:
-        """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
-        n = len(batch)
-        try:
-            raw = self.function(batch if self.preprocess is None else self.preprocess(batch))
-        except Exception as error:
-            raise ValueError(
-                f"{self.name} raised {type(error).__name__}: {error} on a batch of {n} inputs ({_kind(batch)}); "
-                "it must accept such a batch and return one row of scores for each input"
-            ) from error
-        return self._columns(self._array(raw, n))
-
-    def labels(self, scores: Floats) -> NDArray[np.intp]:
-        """The class each row of scores decides for."""
-        if scores.shape[1] == 1:
-            raise TypeError(f"{self.name} has one output and is read as a regressor, which has no labels; "
-                            "for a two-class model pass threshold=0.5 to wt.model")
-        if self.threshold is not None:
-            return (scores[:, 1] > self.threshold).astype(np.intp)
-        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
-
-    def class_name(self, index: int, columns: int) -> str:
-        """What to call output column `index`."""
-        if self.classes is not None:
-            return self.classes[index]
-        return "output" if columns == 1 else f"class {index}"
-
-    def class_index(self, target: int | str, columns: int) -> int:
-        """The column a class name or an index (negative counts from the end) stands for."""
-        if isinstance(target, str) and not target.lstrip("-").isdigit():
-            names = self.classes or ()
-            if target not in names:
-                known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") if names else "none were given"
-                raise ValueError(f"target must be one of the model's classes ({known}), got {target!r}")
-            return names.index(target)
-        if isinstance(target, bool) or not isinstance(target, int | np.integer | str):
-            raise TypeError(f"target must be a class name, an index or None, got {target!r}")
-        index = int(target)
-        if not -columns <= index < columns:
-            raise ValueError(f"target must be an index from 0 to {columns - 1}, got {index}")
-        return index % columns
-
-    def _array(self, raw: Any, n: int) -> Floats:
-        detached = raw.detach().cpu() if hasattr(raw, "detach") else raw
-        try:
-            scores = np.array(detached, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.name} must return numbers, one row for each input, "
-                             f"got {type(raw).__name__} ({error})") from error
-        if scores.ndim == 1 and len(scores) == n:
-            scores = scores[:, None]
-        if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
-            raise ValueError(f"{self.name} must return one row of scores for each input: expected ({n}, classes), "
-                             f"got shape {scores.shape}")
-        if not np.isfinite(scores).all():
-            row = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
-            raise ValueError(f"{self.name} must return finite scores, got {scores[row][~np.isfinite(scores[row])][0]} "
-                             f"for input {row} of a batch of {n}; look at what the model does with that input")
-        return scores
-
-    def _columns(self, scores: Floats) -> Floats:
-        single = scores.shape[1] == 1
-        if self.threshold is not None and scores.shape[1] > 2:
-            raise ValueError(f"threshold is for models with one output or two classes, {self.name} returns "
-                             f"{scores.shape[1]} columns; leave threshold out")
-        if self.output == "logit":
-            scores = _sigmoid(scores) if single else _softmax(scores)
-        is_probability = self.output == "probability" or (self.threshold is not None and self.output is None)
-        if is_probability and (scores.min() < -1e-6 or scores.max() > 1 + 1e-6):
-            raise ValueError(f"{self.name} must return probabilities between 0 and 1, got values from {scores.min():.4g} "
-                             f"to {scores.max():.4g}; if these are logits pass output='logit'")
-        if single and (self.output is not None or self.threshold is not None):
-            scores = np.hstack([1 - scores, scores])
-        if self.classes is not None and len(self.classes) != scores.shape[1]:
-            raise ValueError(f"classes must name every output: {self.name} returns {scores.shape[1]} columns, "
-                             f"got {len(self.classes)} names")
-        return scores
-
-
-def _sigmoid(z: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))
-
-
-def _softmax(z: Floats) -> Floats:
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
-def _kind(batch: Batch) -> str:
-    if isinstance(batch, np.ndarray):
-        return f"array {batch.shape} of {batch.dtype}"
-    if hasattr(batch, "columns"):
-        return f"DataFrame with columns {', '.join(map(str, list(batch.columns)[:6]))}{'…' if len(batch.columns) > 6 else ''}"
-    return f"{type(batch).__name__} of {type(batch[0]).__name__}" if len(batch) else f"empty {type(batch).__name__}"
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

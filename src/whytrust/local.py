@@ -80,7 +80,8 @@ def control(sample: Sample, controls: Sequence[Floats | None]) -> Adjusted | Non
     fitted = inverse @ (weighted.T @ sample.scores)
     cleaned = sample.scores - extra @ fitted[1 + len(able):]
     leverage = np.einsum("ij,jk,ik->i", columns, inverse, weighted, optimize=True)
-    errors = (sample.scores - columns @ fitted) / np.sqrt(np.maximum(1 - leverage, 0.05))
+    # Divided by 1 − leverage (HC3), not its root: many controls make the residuals too small twice over.
+    errors = (sample.scores - columns @ fitted) / np.maximum(1 - leverage, 0.05)
     return Adjusted(Moments.of(sample.rows, cleaned, sample.weights), errors)
 
 

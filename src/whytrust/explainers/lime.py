@@ -180,7 +180,7 @@ def _explain(question: Question, setting: Setting, sample: Sample, fit: local.Fi
         notes=tuple(local.notes(sample, fit, prediction, local_prediction, _label(question, local_prediction)))
         + tuple(_auto_notes(setting, sample, undecided, lime.top)),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
-                  "design": how[kind], "kernel": asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
+                  "design": how[kind], **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
                   "surrogate": fit.adjusted})
 
 

@@ -82,7 +82,7 @@ def _rules(e: Shown) -> Markup | None:
 def _facts(e: Shown, meanings: bool) -> Markup:
     rows = [tag("tr", tag("th", label, scope="row"), tag("td", value, class_="number"),
                 tag("td", meaning, class_="meaning") if meanings else None) for label, value, meaning in _known(e)]
-    return tag("div", tag("h3", "How far to believe it"), tag("table", tag("tbody", *rows), class_="facts"))
+    return tag("div", tag("h3", "How far to believe it"), tag("table", tag("tbody", *rows), class_="facts"), _made(e))
 
 
 def _known(e: Shown) -> list[tuple[str, str, str]]:
@@ -106,26 +106,20 @@ def _known(e: Shown) -> list[tuple[str, str, str]]:
         rows.append(("Fidelity, unseen samples", figures(e.fidelity_fresh),
                      "The same on samples that were not used to fit the local model: the fairer of the two."))
     rows.append(("Model calls", f"{e.calls:,}", "How many inputs the model was asked about."))
-    rows += [_setting(key, value) for key, value in e.settings.items() if value is not None]
-    if e.seed is not None:
-        rows.append(("Seed", str(e.seed), "The same seed gives the same explanation."))
     return rows
 
 
-_SETTINGS = {
-    "samples": "How many changed versions of the input the scores rest on.",
-    "n": "How many changed versions of the input the scores rest on.",
-    "design": "How these changed versions were chosen.",
-    "width": "How near to the input a changed version must be to count.",
-    "kernel_width": "How near to the input a changed version must be to count.",
-    "fill": "What is put in place of a hidden part.",
-}
+def _made(e: Shown) -> Markup | None:
+    """What it takes to make this explanation again, in one line."""
+    settings = {"method": e.method, **e.settings, "seed": e.seed}
+    words = [f"{key.replace('_', ' ')} {_word(value)[:80]}" for key, value in settings.items() if value is not None]
+    return tag("p", "How it was made: ", ", ".join(words), ".", class_="aside made") if e.settings else None
 
 
-def _setting(key: str, value: Any) -> tuple[str, str, str]:
-    label = key.replace("_", " ")
-    words = figures(value) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return label[:1].upper() + label[1:], words[:80], _SETTINGS.get(key, "A setting of the method.")
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return figures(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _foot() -> Markup:

@@ -1,0 +1,62 @@
+"""whytrust beside its peers: model calls to a given accuracy, and time in units of the bare model."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import warnings
+from pathlib import Path
+
+for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
+    os.environ[f"{_library}_NUM_THREADS"] = "1"
+
+HERE = Path(__file__).parent
+PACKAGES = ("whytrust", "lime", "captum", "numpy", "scipy", "scikit-learn", "torch")
+PEER_SAMPLES = (800, 1600, 3200, 6400)
+OUR_SAMPLES = (100, 141, 200, 283, 400, 566, 800, 1131, 1600, 2263, 3200, 4525, 6400)
+
+
+def main() -> None:
+    asked = _arguments()
+    import torch
+
+    from benchmarks import calls, cases, picture, speed, table
+
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", category=FutureWarning)  # of lime and captum
+    repeats, inputs = (20, 1) if asked.quick else (24, 5)
+    theirs = PEER_SAMPLES[:1] if asked.quick else PEER_SAMPLES
+    ours = [n for n in OUR_SAMPLES if n <= max(theirs)]
+    print("asking the models about everything that can be drawn …", file=sys.stderr, flush=True)
+    domains = [cases.text_cases("reviews/forest", 14, inputs), cases.image_cases("image", "digits", "grid:7x2", inputs),
+               cases.table_cases(8, inputs)]
+    if asked.photos:
+        domains.append(cases.image_cases("photo", "photos", "grid:11x1", 1))
+    results = [calls.measure(domain, theirs, ours, repeats) for domain in domains]
+    print("timing …", file=sys.stderr, flush=True)
+    times = speed.measure(asked.quick)
+    print(table.calls_table(results), table.speed_table(times), sep="\n\n")
+    asked.into.mkdir(parents=True, exist_ok=True)
+    versions = {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in PACKAGES}}
+    whole = {"versions": versions, "calls_to_accuracy": results, "speed": times}
+    (asked.into / "results.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    picture.draw(results, asked.into / "calls_to_accuracy.png")
+    print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one input a domain, N 800 only: does it run? (under a minute)")
+    parser.add_argument("--photos", action="store_true", help="also EfficientNet-Lite0 on a photograph in 11 parts")
+    parser.add_argument("--into", type=Path, help="folder for results (benchmarks/, or build/bench with --quick)")
+    asked = parser.parse_args()
+    asked.into = asked.into or (Path("build/bench") if asked.quick else HERE)
+    return asked
+
+
+if __name__ == "__main__":
+    main()

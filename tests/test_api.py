@@ -1,0 +1,206 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+
+GOOD = lambda texts: np.array([[0.2, 0.8] if "good" in t else [0.7, 0.3] for t in texts])  # noqa: E731
+IMAGE = np.kron(np.random.default_rng(0).random((2, 2, 3)), np.ones((8, 8, 1)))
+
+
+def bright(batch):
+    return np.asarray(batch, dtype=float).reshape(len(batch), -1).mean(axis=1)
+
+
+def test_the_predicted_class_is_explained_by_default():
+    found = wt.explain(wt.model(GOOD, classes=["bad", "fine"]), "a good film", samples=50)
+    assert (found.target, found.target_name, found.prediction) == (1, "fine", 0.8)
+    assert found.as_list()[0] == ("good", pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(("target", "index"), [("bad", 0), (1, 1), (-1, 1), ("0", 0)])
+def test_targets_by_name_and_index(target, index):
+    assert wt.explain(wt.model(GOOD, classes=["bad", "fine"]), "a good film", target=target, samples=50).target == index
+
+
+@pytest.mark.parametrize(("target", "error", "message"), [
+    ("great", ValueError, r"one of the model's classes \(bad, fine\)"), (2, ValueError, "from 0 to 1"),
+    (1.0, TypeError, "class name, an index or None"), ("top:3", ValueError, "from 1 to the number of classes"), ([], ValueError, "empty")])
+def test_targets_that_do_not_exist(target, error, message):
+    with pytest.raises(error, match=message):
+        wt.explain(wt.model(GOOD, classes=["bad", "fine"]), "a good film", target=target, samples=50)
+
+
+def test_top_targets_come_by_score():
+    found = wt.explain(lambda b: np.tile([0.1, 0.6, 0.3], (len(b), 1)) + 0.001 * bright(b)[:, None], IMAGE, target="top:2",
+                       parts="grid:2x2")
+    assert [e.target for e in found] == [1, 2]
+
+
+@pytest.mark.parametrize("image", [
+    (IMAGE[..., 0] * 255).astype(np.uint8), IMAGE[..., :1], IMAGE, (IMAGE * 255).astype(np.uint8),
+    np.dstack([IMAGE, np.ones((16, 16))]), IMAGE.astype(np.float32), IMAGE[..., 0] > 0.5])
+@pytest.mark.parametrize("parts", ["grid:2x2", "slic:4"])
+def test_images_of_every_kind(image, parts):
+    found = wt.explain(bright, image, parts=parts, fill="black")
+    assert found.as_map().shape == (16, 16)
+    assert (found.scores > -1e-12).all()
+    assert found.scores.max() > 0
+    assert found.view.pixels.shape == (16, 16, 3)
+
+
+def test_channels_first_is_the_same_image():
+    last = wt.explain(lambda b: b[..., 0].mean(axis=(1, 2)), IMAGE, parts="grid:2x2")
+    first = wt.explain(wt.model(lambda b: b[:, 0].mean(axis=(1, 2)), layout="NCHW"), np.moveaxis(IMAGE, -1, 0), parts="grid:2x2")
+    np.testing.assert_allclose(first.scores, last.scores)
+    np.testing.assert_array_equal(first.view.pixels, last.view.pixels)
+
+
+def test_files_pil_images_and_folders(tmp_path):
+    from PIL import Image
+
+    picture = (IMAGE * 255).astype(np.uint8)
+    for name in ("a.png", "b.png"):
+        Image.fromarray(picture).save(tmp_path / name)
+    from_array = wt.explain(bright, picture, parts="grid:2x2")
+    assert wt.explain(bright, str(tmp_path / "a.png"), parts="grid:2x2") == from_array
+    assert wt.explain(bright, Image.fromarray(picture), parts="grid:2x2") == from_array
+    assert wt.explain(bright, tmp_path, parts="grid:2x2") == [from_array, from_array]
+
+
+def test_sound_files(tmp_path):
+    import soundfile
+
+    wave = np.random.default_rng(0).normal(size=8000).astype(np.float32) / 10
+    soundfile.write(tmp_path / "a.wav", wave, 8000, subtype="FLOAT")
+    found = wt.explain(lambda b: (b**2).mean(axis=1), tmp_path / "a.wav", parts="time:4")
+    np.testing.assert_allclose(found.scores, (wave.reshape(4, -1) ** 2).sum(axis=1) / 8000, rtol=1e-4)
+    assert found.names[0] == "0.00–0.25 s"
+
+
+def test_an_input_is_explained_alike_alone_and_among_others():
+    texts = ["a good film", "not a very good film, I think"]
+    together = wt.explain(GOOD, texts, samples=20)
+    assert together == [wt.explain(GOOD, t, samples=20) for t in texts]
+
+
+def test_rows_of_a_frame():
+    import pandas as pd
+
+    frame = pd.DataFrame({"age": [20.0, 35, 50, 65, np.nan] * 8, "job": ["a", "b", "a", "c", "b"] * 8, "old": [False, True] * 20})
+    model = lambda b: b["age"].fillna(40) / 100 + (b["job"] == "a") * 0.2  # noqa: E731
+    found = wt.explain(model, frame.iloc[:3], background=frame, samples=400)
+    assert len(found) == 3
+    assert found[0].names[1] == "job = a"
+    assert found[0].scores[1] == pytest.approx(0.2)
+    missing = wt.explain(model, frame.iloc[4], background=frame, samples=400)
+    assert missing.names[0] == "age is missing"
+
+
+def test_one_bad_input_does_not_lose_the_others():
+    with pytest.raises(wt.SomeFailed, match=r"1 of 3 inputs could not be explained.*Input 1: ") as caught:
+        wt.explain(GOOD, ["a good film", "", "a bad film"], samples=20)
+    assert [e is None for e in caught.value.explanations] == [False, True, False]
+    assert set(caught.value.errors) == {1}
+
+
+NAN_IMAGE = IMAGE.copy()
+NAN_IMAGE[3, 3] = np.nan
+
+
+def wrong_rows(batch):
+    return np.zeros((len(batch) + 1, 2))
+
+
+def fails_later(batch):
+    if len(batch) > 1:
+        raise RuntimeError("out of cheese")
+    return np.zeros((1, 2))
+
+
+@pytest.mark.parametrize(("model", "item", "options", "message"), [
+    (GOOD, "", {}, "text"), (GOOD, "   \n", {}, "text"), (GOOD, "good", {}, "at least two"),
+    (bright, np.ones((8, 8)), {"parts": "grid:1x1"}, "at least two"), (bright, np.ones((1, 8)), {}, "2 × 2 pixels"),
+    (bright, NAN_IMAGE, {}, "finite pixels, got 3"), (bright, IMAGE * np.inf, {}, "finite pixels"),
+    (bright, IMAGE, {"parts": "grid:99x2"}, "1 to 16 rows"), (bright, IMAGE, {"parts": "grid:two"}, "grid:ROWSxCOLUMNS"),
+    (bright, IMAGE, {"parts": "slic:0"}, "whole number"), (bright, IMAGE, {"parts": "squares"}, "parts must begin with"),
+    (bright, IMAGE, {"parts": np.zeros((3, 3), int)}, "one whole number a pixel"), (bright, IMAGE, {"fill": "pink"}, "fill must be"),
+    (bright, IMAGE, {"fill": (1.0, 2.0)}, "one number or 3"),
+    (bright, np.ones((4, 4)), {"background": np.ones((9, 4))}, "vary|varies|constant"),
+    (bright, np.ones(4), {}, "background"), (bright, np.ones((2, 2, 2, 2, 2)), {}, "an input must be"),
+    (lambda b: np.full(len(b), np.nan), "a good film", {}, "finite scores"), (wrong_rows, "a good film", {}, "one row of scores"),
+    (fails_later, "a good film", {"samples": 20}, "out of cheese"),
+    (GOOD, "a good film", {"method": "limes"}, "did you mean 'lime'"), (GOOD, "a good film", {"seed": -3}, "seed must be"),
+    (GOOD, "a good film", {"batch_size": 0}, "batch_size must be"),
+])
+def test_bad_input_is_one_clear_error(model, item, options, message):
+    with pytest.raises(ValueError, match=message):
+        wt.explain(model, item, **options)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"sample": 10}, "did you mean 'samples'"), ({"background": None, "rate": 8000}, "cannot be used with text"),
+    ({"method": 3}, "method must be a name")])
+def test_options_nobody_knows_are_refused(options, message):
+    with pytest.raises(TypeError, match=message):
+        wt.explain(GOOD, "a good film", **options)
+
+
+def test_an_unseen_category_is_named():
+    import pandas as pd
+
+    frame = pd.DataFrame({"job": ["a", "b"] * 10, "age": range(20)})
+    with pytest.raises(ValueError, match="job"):
+        wt.explain(lambda b: b["age"] / 20, pd.Series({"job": "pilot", "age": 3}), background=frame)
+
+
+def test_memory_does_not_grow_with_the_number_of_samples():
+    image = np.random.default_rng(0).random((96, 96, 3))  # 221 kB each
+
+    def peak(samples):
+        tracemalloc.start()
+        wt.explain(bright, image, parts="grid:5x5", samples=samples, surrogate=False)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(100)
+    small, large = peak(300), peak(3000)
+    # 25 parts: what may grow is the masks (as numbers, and a few working copies) and the answers, not 2700 images of 221 kB.
+    assert large - small < 2700 * 25 * 8 * 8
+    assert large - small < 2700 * 221_000 / 40
+
+
+def test_the_catalogue_lists_explainers_and_parts():
+    rows = wt.methods()
+    assert {"lime", "occlusion", "random", "slic", "words", "tf", "columns"} <= {row["name"] for row in rows}
+    assert all(row["about"] for row in rows)
+
+
+def test_statistics_stand_in_for_the_training_data(tmp_path):
+    from whytrust.domains.tabular import TableStatistics
+
+    background = np.random.default_rng(0).normal(size=(300, 4))
+    statistics = TableStatistics.fit(background)
+    statistics.save(tmp_path / "s.json")
+    direct = wt.explain(lambda b: b[:, 0], background[0], background=background, samples=200)
+    assert wt.explain(lambda b: b[:, 0], background[0], background=TableStatistics.load(tmp_path / "s.json"), samples=200) == direct
+    with pytest.raises(ValueError, match="bins cannot be set"):
+        wt.explain(lambda b: b[:, 0], background[0], background=statistics, bins="decile")
+
+
+def test_reference_tables_draw_from_truncated_normals():
+    background = np.random.default_rng(0).normal(size=(300, 2))
+    seen = []
+    wt.explain(lambda b: seen.append(b.copy()) or b[:, 0], background[0], background=background, variant="reference", samples=300)
+    drawn = np.vstack(seen)[1:]
+    assert not np.isin(drawn, background).any()  # not training values, but numbers between them
+    assert drawn.min() >= background.min()
+
+
+def test_an_explainer_can_be_brought_along():
+    from whytrust.explainers.lime import Lime
+
+    assert wt.explain(GOOD, "a good film", method=Lime(samples=30)) == wt.explain(GOOD, "a good film", samples=30)
+    assert wt.explain(GOOD, "a good film", method=Lime(), samples=30) == wt.explain(GOOD, "a good film", samples=30)

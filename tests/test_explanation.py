@@ -1,0 +1,81 @@
+import json
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+from whitebox import Additive, Bits, question
+from whytrust.core import generator
+from whytrust.explainers import Lime, Occlusion
+
+
+@pytest.fixture
+def pair():
+    return [Lime(samples=20, features="all")(question(Additive(w), Bits(3)), generator(0)) for w in ((1.0, 2.0, -3.0), (1.0, 0.5, 1.0))]
+
+
+def test_the_difference_is_part_by_part(pair):
+    difference = pair[0].minus(pair[1])
+    np.testing.assert_allclose(difference.scores, [0, 1.5, -4], atol=1e-9)
+    assert difference.prediction == pytest.approx(-2.5)
+    assert "difference" in difference.as_html().lower()
+
+
+def test_only_the_same_parts_can_be_subtracted(pair):
+    other = Lime(samples=20)(question(Additive((1.0, 2.0)), Bits(2)), generator(0))
+    with pytest.raises(ValueError, match="same parts"):
+        pair[0].minus(other)
+
+
+def test_lists_are_sorted_by_size_and_can_be_cut(pair):
+    assert [name for name, _ in pair[0].as_list()] == ["part 2", "part 1", "part 0"]
+    assert pair[0].as_list(1) == [("part 2", pytest.approx(-3.0))]
+
+
+def test_a_gallery_saves_and_loads(pair, tmp_path):
+    gallery = wt.Gallery(pair, "Two models")
+    for ending in ("html", "png", "svg", "json"):
+        assert gallery.save(tmp_path / f"g.{ending}").stat().st_size > 500
+    again = wt.Gallery.load(tmp_path / "g.json")
+    assert list(again) == list(pair)
+    assert len(wt.Gallery.load(pair[0].save(tmp_path / "one.json"))) == 1
+    assert not list(tmp_path.glob(".*"))  # no half-written files
+
+
+@pytest.mark.parametrize(("name", "options", "error", "message"), [
+    ("e.txt", {}, ValueError, "must end in"), ("e", {}, ValueError, "must end in"), ("e.json", {"top": 3}, TypeError, "no options"),
+    ("e.html", {"top": 3}, TypeError, "takes style"), ("nowhere/e.html", {}, FileNotFoundError, "nowhere")])
+def test_files_that_cannot_be_written(pair, tmp_path, name, options, error, message):
+    with pytest.raises(error, match=message):
+        pair[0].save(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(("content", "message"), [("{", "saved as JSON"), ("{}", "scores and view"), ("[1]", "scores and view")])
+def test_files_that_are_no_explanations(tmp_path, content, message):
+    (tmp_path / "e.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        wt.Explanation.load(tmp_path / "e.json")
+
+
+def test_a_newer_format_is_refused(pair, tmp_path):
+    data = pair[0].to_json() | {"format": 99}
+    (tmp_path / "e.json").write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="newer"):
+        wt.Explanation.load(tmp_path / "e.json")
+
+
+def test_text_and_notebook_forms(pair):
+    assert "part 2" in str(pair[0])
+    assert "<html" not in pair[0]._repr_html_()
+    assert "part 2" in pair[0]._repr_html_()
+
+
+def test_occlusion_is_the_drop_and_has_errors_only_where_the_fill_draws():
+    fixed = Occlusion()(question(Additive((1.0, -2.0)), Bits(2)), generator(0))
+    np.testing.assert_allclose(fixed.scores, [1, -2])
+    assert fixed.standard_errors is None
+    drawn = Occlusion(repeats=400)(question(Additive((1.0, -2.0)), Bits(2, deterministic=False, noise=0.5)), generator(0))
+    np.testing.assert_allclose(drawn.scores, [1, -2], atol=4 * drawn.standard_errors.max())
+    np.testing.assert_allclose(drawn.standard_errors, np.array([0.5, 1.0]) / 20, rtol=0.15)
+    with pytest.raises(ValueError, match="repeats"):
+        Occlusion(repeats=1)(question(Additive((1.0, -2.0)), Bits(2, deterministic=False)), generator(0))
