@@ -4,14 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `whitebox`, their shared models
 
 # One thread is faster than two on the small nets of the tests, and two test workers do not fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-settings.register_profile("soak", max_examples=2000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture

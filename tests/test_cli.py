@@ -139,7 +139,7 @@ def test_methods_doctor_version_and_help(capsys):
 @pytest.mark.parametrize(("demo", "extra"), [("sound", []), ("tabular", []), ("reviews", []), ("reviews/forest", ["--samples", "200"]),
                                              ("digits", []), ("photos", ["--samples", "20"])])
 def test_every_demo_explains_its_first_input(capsys, folder, demo, extra):
-    code, out, _ = run(capsys, "explain", f"demo:{demo}", "0", "--out", "e.html", *extra)
+    code, _, _ = run(capsys, "explain", f"demo:{demo}", "0", "--out", "e.html", *extra)
     assert code == 0
     assert (folder / "e.html").stat().st_size > 5000
 

@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from whitebox import COSINE, all_masks
+from whitebox import COSINE, all_masks, examples
 from whytrust.core import generator
 from whytrust.designs import SAMPLING, Kernel, MaskPlan, allocate, law, plain_masks, strata
 
@@ -43,7 +43,7 @@ def test_kernels_of_rows_and_of_sizes_agree():
         np.testing.assert_allclose(kernel.of_rows(masks, np.ones(5)), kernel.of_sizes(5)[masks.sum(axis=1).astype(int)])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(d=st.integers(2, 40), samples=st.integers(8, 3000), sampling=st.sampled_from(SAMPLING), seed=st.integers(0, 5))
 def test_a_plan_never_repeats_a_mask_nor_exceeds_what_was_asked(d, samples, sampling, seed):
     plan = MaskPlan.make(d, sampling, COSINE, samples, True, generator(seed))
@@ -54,7 +54,7 @@ def test_a_plan_never_repeats_a_mask_nor_exceeds_what_was_asked(d, samples, samp
     assert sample.rows.any(axis=1).all() or sampling != "uniform_kept"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(d=st.integers(2, 9), sampling=st.sampled_from(SAMPLING), extra=st.integers(0, 50))
 def test_enough_samples_enumerate_every_mask_the_law_allows(d, sampling, extra):
     plan = MaskPlan.make(d, sampling, COSINE, 2**d + extra, True, generator(0))
@@ -63,7 +63,7 @@ def test_enough_samples_enumerate_every_mask_the_law_allows(d, sampling, extra):
     assert len(sample.rows) == 2**d - (sampling == "uniform_kept")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(d=st.integers(2, 30), samples=st.integers(40, 2000), sampling=st.sampled_from(SAMPLING))
 def test_weights_of_a_stratum_add_up_to_its_share_of_the_law(d, samples, sampling):
     plan = MaskPlan.make(d, sampling, COSINE, samples, True, generator(1))

@@ -17,9 +17,6 @@ import pytest
 from whytrust import cli
 from whytrust.explainers.lime import DEFAULTS, Lime
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [p for p in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if "decisions" not in p.parts]
@@ -198,6 +195,16 @@ def test_table_of_constants():
     for name, value, _ in rows:
         module, _, constant = name.rpartition(".")
         assert float(value) == getattr(importlib.import_module(f"whytrust.{module}"), constant), name
+
+
+def test_messages_exist():
+    """Every message that the page of errors quotes is one that the code can give."""
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "src").rglob("*.py"))
+    quoted = re.findall(r"^- `([^`]+)`:$", (DOCS / "errors.md").read_text(encoding="utf-8"), re.M)
+    assert quoted
+    for message in quoted:
+        missing = [piece for piece in message.split("…") if piece.strip() not in code]
+        assert not missing, f"no error says {missing[0]!r}"
 
 
 def parsers():

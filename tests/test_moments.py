@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge, lars_path
 
+from whitebox import examples
 from whytrust.moments import Moments, select, solve
 
 
@@ -13,7 +14,7 @@ def data(seed, n=200, d=8):
     return rows, rows @ rng.normal(size=d) + rng.normal(size=n), rng.random(n) + 0.1
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 1000), ridge=st.sampled_from([0.0, 0.01, 1.0, 30.0]))
 def test_solve_is_scikit_learns_weighted_ridge(seed, ridge):
     rows, scores, weights = data(seed)
@@ -23,7 +24,7 @@ def test_solve_is_scikit_learns_weighted_ridge(seed, ridge):
     assert intercept == pytest.approx(peer.intercept_, abs=1e-8)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 1000), most=st.integers(1, 7))
 def test_forward_selection_is_the_naive_search(seed, most):
     rows, scores, weights = data(seed)
@@ -37,7 +38,7 @@ def test_forward_selection_is_the_naive_search(seed, most):
     np.testing.assert_array_equal(select(Moments.of(rows, scores, weights), "forward", most, np.ones(8)), sorted(chosen))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 1000), most=st.integers(1, 7))
 def test_k_lasso_is_the_last_point_of_the_lars_path_with_k_parts(seed, most):
     rows, scores, weights = data(seed)

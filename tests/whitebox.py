@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import settings
 
 from whytrust.checked import CheckedModel
 from whytrust.core import Question
@@ -79,6 +81,11 @@ def enumerated(function, d, sampling, kernel, samples):
     rows = masks.astype(np.float64)
     design = np.column_stack([np.ones(len(rows)), rows]) * np.sqrt(weights)[:, None]
     return np.linalg.lstsq(design, function(rows) * np.sqrt(weights), rcond=None)[0][1:]
+
+
+def examples(count):
+    """Hypothesis examples: `count` in the ordinary suite, fifty times as many in `make soak`."""
+    return settings(max_examples=count * (50 if os.environ.get("SOAK") else 1), deadline=None)
 
 
 COSINE = Kernel("cosine", 0.25)

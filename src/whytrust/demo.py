@@ -9,7 +9,8 @@ import whytrust
 from whytrust.explanation import Explanation, Gallery
 from whytrust.models import demos
 
-SHOWN = (("photos", 0, {"samples": 250}), ("reviews", 6, {}), ("tabular", 2, {}), ("sound", 0, {}))
+SHOWN: tuple[tuple[str, int, dict[str, int]], ...] = (
+    ("photos", 0, {"samples": 250}), ("reviews", 6, {}), ("tabular", 2, {}), ("sound", 0, {}))
 
 
 def main(path: str) -> int:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from whitebox import examples
 from whytrust.core import Parts, generator
 from whytrust.domains.audio import AudioParts, band_edges, parse_grid, read
 
@@ -88,7 +89,7 @@ def test_hidden_samples_take_the_fill(fill, expected):
 # --- waveforms cut in frequency ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(64, 3000), st.sampled_from(["freq:4", "tf:1x1", "tf:3x2", "tf:4x3"]), st.integers(0, 9))
 def test_parts_add_up_to_the_wave_and_hiding_all_of_them_is_silence(length, grid, seed):
     wave = generator(seed).normal(size=length)

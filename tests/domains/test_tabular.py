@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lime.discretize import DecileDiscretizer, QuartileDiscretizer
 from scipy import stats
 
+from whitebox import examples
 from whytrust.core import DrawnParts, Draws, generator
 from whytrust.domains.columns import Column
 from whytrust.domains.tabular import TableParts, TableStatistics
@@ -87,7 +88,7 @@ def test_bins_and_their_moments_are_limes(rule: Any, oracle: Any, rng: np.random
 numbers = st.one_of(st.integers(-50, 50).map(float), st.floats(-1e6, 1e6, allow_nan=False).map(lambda v: round(v, 3)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(numbers, min_size=2, max_size=200).filter(lambda v: len(set(v)) > 1), st.sampled_from(["quartile", "decile"]))
 def test_every_value_lies_in_exactly_one_bin_and_no_bin_is_empty(values: list[float], rule: Any) -> None:
     column = TableStatistics.fit(np.array(values)[:, None], bins=rule).columns[0]

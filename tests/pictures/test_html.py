@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from whitebox import examples
 from whytrust.pictures import html, page
 from whytrust.pictures.html import Markup, escape, join, tag
 from whytrust.views import ImageView, TableView
@@ -56,7 +57,7 @@ def hostile_explanations(make: SimpleNamespace, words: list[str]) -> list[object
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(ANY, min_size=5, max_size=5))
 def test_a_page_holds_only_its_own_elements_whatever_the_words(make: SimpleNamespace, words: list[str]) -> None:
     explanations = hostile_explanations(make, words)

@@ -8,18 +8,19 @@ import io
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
+from whitebox import examples
 from whytrust.pictures import raster
 
 SHAPES = st.one_of(hnp.array_shapes(min_dims=2, max_dims=2, max_side=12),
                    hnp.array_shapes(min_dims=2, max_dims=2, max_side=12).map(lambda s: (*s, 3)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(hnp.arrays(np.uint8, SHAPES))
 def test_pillow_reads_the_png_back(pixels: np.ndarray) -> None:
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(raster.png(pixels)))), pixels)
@@ -69,7 +70,7 @@ def test_outlines_lie_between_parts() -> None:
     assert raster.outlines(np.array([[0, 0, 1], [0, 0, 1]])).tolist() == [[False, True, False]] * 2
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(hnp.arrays(np.int32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.integers(0, 5)))
 def test_the_middle_of_a_part_lies_in_the_part(labels: np.ndarray) -> None:
     found = raster.middles(labels, range(6))

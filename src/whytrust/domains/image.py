@@ -24,10 +24,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     try:
         with image_module.open(path) as image:
             return np.asarray(image if image.mode == "L" else image.convert("RGB"))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise ValueError(f"{path} must be an image Pillow can read: {error}") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} must be an image file that Pillow can read: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +55,8 @@ class ImageParts:
             hint = "; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4) else ""
             raise ValueError(f"an image must be (H, W) or (H, W, channels) with 1, 3 or 4 channels, got {array.shape}{hint}")
         last = np.moveaxis(array, 0, -1) if first else array
+        if min(last.shape[:2]) < 2:
+            raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
         return cls(array, segment(last, spec), _check_fill(fill, last), first)
 
     @cached_property
@@ -135,14 +135,12 @@ class ImageParts:
 
 
 def check_image(image: Any) -> NDArray[Any]:
-    """A file, a PIL image or an array, as a finite numeric array with at least 2 × 2 pixels."""
+    """A file, a PIL image or an array, as a finite numeric array."""
     array = read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
     if array.dtype == bool:
         array = array.astype(np.uint8)
     if array.dtype.kind not in "uif" or array.ndim not in (2, 3):
         raise ValueError(f"an image must be a numeric array (H, W) or (H, W, channels), got {array.dtype} {array.shape}")
-    if min(sorted(array.shape)[-2:]) < 2:
-        raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"an image must have finite pixels, got {int((~np.isfinite(array)).sum())} that are NaN or infinite; "
                          "replace them first, for example with np.nan_to_num")
@@ -184,7 +182,7 @@ def value_range(image: NDArray[Any]) -> tuple[float, float]:
         return 0.0, 1.0
     if low >= 0 and 2 < high <= 255:
         return 0.0, 255.0
-    return (low, high) if high > low else (low, low + 1.0)
+    return (low, high) if high > low else (low, low + max(1.0, abs(low)))
 
 
 def _grid(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
@@ -202,7 +200,8 @@ def _grid(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
 
 
 def _slic(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
-    pixels = np.squeeze(_colours(_unit(image)))
+    pixels = _colours(_unit(image))
+    pixels = pixels[..., 0] if pixels.ndim == 3 and pixels.shape[-1] == 1 else pixels
     channel = -1 if pixels.ndim == 3 else None
     return np.asarray(_segmentation().slic(pixels, n_segments=_whole(argument or "16", spec), compactness=10, sigma=1,
                                            start_label=0, channel_axis=channel))

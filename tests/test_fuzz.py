@@ -1,0 +1,64 @@
+"""Whatever comes in, what comes out is an explanation or one clear error: never a crash, a warning or a NaN."""
+
+import warnings
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import whytrust as wt
+from whitebox import examples
+
+PARTS = st.sampled_from([None, "grid:2x2", "grid:3x1", "slic:5", "words", "bag", "sentences", "time:4", "tf:2x2", "columns", "x:1", ""])
+METHODS = st.sampled_from(["lime", "occlusion", "random"])
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=32)
+INPUTS = st.one_of(
+    st.text(max_size=40), st.none(), st.integers(), st.lists(NUMBERS, max_size=5), st.binary(max_size=8),
+    arrays.arrays(np.float32, arrays.array_shapes(min_dims=0, max_dims=3, max_side=6), elements=NUMBERS),
+    arrays.arrays(np.uint8, arrays.array_shapes(min_dims=2, max_dims=3, max_side=8)))
+
+
+def any_model(kind):
+    def model(batch):
+        sums = np.array([len(str(item)) % 7 for item in batch], dtype=float)
+        return {"flat": sums, "two": np.column_stack([sums, 1 - sums]), "constant": np.ones((len(batch), 3)),
+                "nan": sums * np.nan, "short": sums[:-1], "words": [str(s) for s in sums]}[kind]
+    return model
+
+
+@examples(150)
+@given(item=INPUTS, parts=PARTS, method=METHODS, kind=st.sampled_from(["flat", "two", "constant", "nan", "short", "words"]),
+       options=st.fixed_dictionaries({}, optional={
+           "samples": st.sampled_from([1, 9, 60, "auto", "x"]), "features": st.sampled_from([1, 3, "all"]), "seed": st.integers(-1, 3),
+           "target": st.sampled_from([0, 1, -1, "a", [0], "top:1"]), "variant": st.sampled_from(["paper", "reference"]),
+           "family": st.sampled_from(["linear", "tree", "auto"]), "batch_size": st.sampled_from([1, 3, 0])}))
+def test_anything_is_explained_or_refused(item, parts, method, kind, options):
+    if method != "lime":
+        options = {k: v for k, v in options.items() if k in ("seed", "target", "batch_size")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = wt.explain(any_model(kind), item, method, parts=parts, **options)
+        except (ValueError, TypeError):
+            return
+    for one in found if isinstance(found, list) else [found]:
+        assert np.isfinite(one.scores).all()
+        assert one.as_html()
+
+
+@examples(60)
+@given(background=arrays.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)),
+                                elements=st.one_of(st.integers(-3, 3).map(float), NUMBERS)),
+       bins=st.sampled_from(["quartile", "decile", None, "thirds"]), values=st.sampled_from(["training", "normal"]),
+       samples=st.sampled_from([30, 200]))
+def test_any_table_is_explained_or_refused(background, bins, values, samples):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = wt.explain(lambda b: np.nan_to_num(b).clip(-9, 9).sum(axis=1), background[0], background=background, bins=bins,
+                               values=values, samples=samples)
+        except (ValueError, TypeError):
+            return
+    assert np.isfinite(found.scores).all()
+    assert np.isfinite(found.standard_errors).all()
