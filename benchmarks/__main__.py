@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -17,6 +18,7 @@ for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
 HERE = Path(__file__).parent
 PACKAGES = ("whytrust", "lime", "captum", "numpy", "scipy", "scikit-learn", "torch")
 PEER_SAMPLES = (800, 1600, 3200, 6400)
+REPEATS = 20
 OUR_SAMPLES = (100, 141, 200, 283, 400, 566, 800, 1131, 1600, 2263, 3200, 4525, 6400)
 
 
@@ -26,9 +28,10 @@ def main() -> None:
 
     from benchmarks import calls, cases, picture, speed, table
 
+    measured = _fingerprint()  # of the code that was just imported
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=FutureWarning)  # of lime and captum
-    repeats, inputs = (20, 1) if asked.quick else (24, 5)
+    inputs = 1 if asked.quick else 5
     theirs = PEER_SAMPLES[:1] if asked.quick else PEER_SAMPLES
     ours = [n for n in OUR_SAMPLES if n <= max(theirs)]
     print("asking the models about everything that can be drawn …", file=sys.stderr, flush=True)
@@ -36,16 +39,24 @@ def main() -> None:
                cases.table_cases(8, inputs)]
     if asked.photos:
         domains.append(cases.image_cases("photo", "photos", "grid:11x1", 1))
-    results = [calls.measure(domain, theirs, ours, repeats) for domain in domains]
+    results = [calls.measure(domain, theirs, ours, REPEATS) for domain in domains]
     print("timing …", file=sys.stderr, flush=True)
     times = speed.measure(asked.quick)
     print(table.calls_table(results), table.speed_table(times), sep="\n\n")
     asked.into.mkdir(parents=True, exist_ok=True)
     versions = {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in PACKAGES}}
-    whole = {"versions": versions, "calls_to_accuracy": results, "speed": times}
+    whole = {"versions": versions, "source_sha256": measured, "calls_to_accuracy": results, "speed": times}
     (asked.into / "results.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     picture.draw(results, asked.into / "calls_to_accuracy.png")
     print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)
+    if _fingerprint() != measured:
+        print("src/whytrust was edited meanwhile: these numbers are of the code as it was at the start", file=sys.stderr)
+
+
+def _fingerprint() -> str:
+    """Which code was measured: a hash of whytrust's source files."""
+    files = sorted((HERE.parent / "src" / "whytrust").rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def _arguments() -> argparse.Namespace:

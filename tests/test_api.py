@@ -127,7 +127,7 @@ def fails_later(batch):
     (bright, IMAGE, {"parts": "slic:0"}, "whole number"), (bright, IMAGE, {"parts": "squares"}, "parts must begin with"),
     (bright, IMAGE, {"parts": np.zeros((3, 3), int)}, "one whole number a pixel"), (bright, IMAGE, {"fill": "pink"}, "fill must be"),
     (bright, IMAGE, {"fill": (1.0, 2.0)}, "one number or 3"),
-    (bright, np.ones((4, 4)), {"background": np.ones((9, 4))}, "vary|varies|constant"),
+    (bright, np.ones(4), {"background": np.ones((9, 4))}, "vary|varies|constant"),
     (bright, np.ones(4), {}, "background"), (bright, np.ones((2, 2, 2, 2, 2)), {}, "an input must be"),
     (lambda b: np.full(len(b), np.nan), "a good film", {}, "finite scores"), (wrong_rows, "a good film", {}, "one row of scores"),
     (fails_later, "a good film", {"samples": 20}, "out of cheese"),
@@ -197,6 +197,36 @@ def test_reference_tables_draw_from_truncated_normals():
     drawn = np.vstack(seen)[1:]
     assert not np.isin(drawn, background).any()  # not training values, but numbers between them
     assert drawn.min() >= background.min()
+
+
+def test_texts_come_in_lists_arrays_and_series():
+    import pandas as pd
+
+    texts = ["a good film", "a bad film"]
+    expected = wt.explain(GOOD, texts, samples=20)
+    assert wt.explain(GOOD, np.array(texts), samples=20) == expected
+    assert wt.explain(GOOD, pd.Series(texts), samples=20) == expected
+
+
+def test_words_that_name_files_are_read_as_files(tmp_path):
+    (tmp_path / "review.txt").write_text("a good film")
+    assert wt.explain(GOOD, str(tmp_path / "review.txt"), samples=20) == wt.explain(GOOD, "a good film", samples=20)
+    for name in ("nothing.wav", "nothing.png", "nothing.txt"):
+        with pytest.raises(ValueError, match="nothing"):
+            wt.explain(GOOD, name)
+
+
+def test_two_channels_are_averaged_by_the_user():
+    with pytest.raises(ValueError, match="looks like a sound with 2 channels"):
+        wt.explain(bright, np.zeros((2, 8000)))
+
+
+def test_a_ready_made_reference_lime_is_the_named_one(rng):
+    from whytrust.explainers.lime import Lime
+
+    background = rng.normal(size=(100, 3))
+    by_name = wt.explain(bright, background[0], background=background, variant="reference", samples=50)
+    assert wt.explain(bright, background[0], method=Lime(variant="reference", samples=50), background=background) == by_name
 
 
 def test_an_explainer_can_be_brought_along():

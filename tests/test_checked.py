@@ -58,7 +58,7 @@ def test_logits_become_probabilities():
 @pytest.mark.parametrize(("options", "message"), [
     ({"output": "probability"}, "if these are logits pass output='logit'"),
     ({"classes": ["a", "b", "c"]}, "returns 2 columns, got 3 names"),
-    ({"threshold": 1.5}, "between 0 and 1"), ({"output": "odds"}, "output must be"), ({"layout": "HWC"}, "layout must be"),
+    ({"classes": ["a", "a"]}, "'a' more than once"), ({"threshold": 1.5}, "between 0 and 1"), ({"output": "odds"}, "output must be"), ({"layout": "HWC"}, "layout must be"),
 ])
 def test_options_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

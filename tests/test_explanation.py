@@ -21,6 +21,13 @@ def test_the_difference_is_part_by_part(pair):
     assert "difference" in difference.as_html().lower()
 
 
+def test_a_part_that_was_left_out_has_no_known_error():
+    few = [Lime(samples=40, features=2)(question(Additive((3.0, 2.0, 0.1)), Bits(3)), generator(s)) for s in (0, 1)]
+    difference = few[0].minus(few[1])
+    assert difference.standard_errors is None
+    assert any("left out" in note for note in difference.notes)
+
+
 def test_only_the_same_parts_can_be_subtracted(pair):
     other = Lime(samples=20)(question(Additive((1.0, 2.0)), Bits(2)), generator(0))
     with pytest.raises(ValueError, match="same parts"):

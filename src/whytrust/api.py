@@ -160,16 +160,16 @@ def _sort_out(method: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]
                 near = _near(name, allowed | part_names | {"batch_size"})
                 raise TypeError(f"{method} has no option {name!r}{near}; it has {', '.join(sorted(allowed)) or 'none'}, "
                                 f"and inputs have {', '.join(sorted(part_names))}, batch_size")
-        if options.get("variant") == "reference" and "background" in of_parts:
-            of_parts.setdefault("values", "normal")
-        return known[method](**options), of_parts, batch_size
-    if not callable(method):
+        method, options = known[method](**options), {}
+    if isinstance(method, type) or not callable(method):
         raise TypeError("method must be a name from wt.methods() or an explainer (question, rng) -> Explanation, "
                         f"got {_what(method)}")
     if options:
         if not is_dataclass(method) or isinstance(method, type):
             raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")
         method = replace(method, **options)
+    if getattr(method, "variant", None) == "reference" and "background" in of_parts:
+        of_parts.setdefault("values", "normal")
     return method, of_parts, batch_size
 
 

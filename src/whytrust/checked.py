@@ -37,6 +37,9 @@ class CheckedModel:
             raise ValueError(f"output must be 'probability' or 'logit' (what the model returns), got {self.output!r}")
         if self.layout not in ("NHWC", "NCHW"):
             raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError("classes must have different names, so that a name means one class; got "
+                             f"{next(c for c in self.classes if self.classes.count(c) > 1)!r} more than once")
         if self.threshold is not None and not 0 < self.threshold < 1:
             raise ValueError(f"threshold must lie between 0 and 1, got {self.threshold!r}")
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import whytrust
-from whytrust import api
+from whytrust import api, inputs
 from whytrust.checked import CheckedModel
 from whytrust.core import need
-from whytrust.domains import audio, image
 from whytrust.explanation import Explanation, Gallery
 from whytrust.models import demos
 
@@ -84,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    model, inputs, given = _model(options.model)
+    model, examples, given = _model(options.model)
     if options.layout:
         model = api.model(model, layout=options.layout)
     names = ("parts", "budget", "fill", "variant", "family", "batch_size")
@@ -96,7 +95,7 @@ def _explain(options: argparse.Namespace) -> int:
             given[name] = _number(getattr(options, name))
     if options.background:
         given["background"] = _table(options.background)
-    item = _input(options.input, inputs, given)
+    item = _input(options.input, examples, given)
     code = 0
     try:
         found = api.explain(model, item, options.method, options.target, seed=options.seed, **given)
@@ -200,6 +199,9 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
         if int(text) >= len(demo_inputs):
             raise ValueError(f"this demo has inputs 0 to {len(demo_inputs) - 1}, got {text}")
         return demo_inputs[int(text)]
+    if demo_inputs is not None and "background" in given and ".csv" not in text:
+        raise ValueError(f"this demo explains table rows: give a number from 0 to {len(demo_inputs) - 1}, or rows.csv:3, "
+                         f"got {text!r}")
     place, _, row = text.rpartition(":")
     if place.endswith(".csv") and row.isdigit():
         table = _table(place)
@@ -210,7 +212,7 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
         return _like_background(_table(text), given)
     path = Path(text)
     exists = 0 < len(text) < 4096 and "\0" not in text and path.exists()
-    if not exists and " " not in text and path.suffix.lower() in (*image.SUFFIXES, *audio.SUFFIXES, ".txt", ".npy"):
+    if not exists and " " not in text and path.suffix.lower() in (*inputs.FILES, ".npy"):
         raise ValueError(f"INPUT names the file {text}, which does not exist")
     if exists and path.suffix == ".npy":
         return need("numpy", "image").load(path, allow_pickle=False)

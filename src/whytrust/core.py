@@ -106,14 +106,16 @@ class Parts(Protocol):
 class Draws:
     """Inputs drawn at random around one input, and how an interpretable model sees them.
 
-    `controls` are columns whose mean given the design row is known to be zero: regressing on them too leaves the weights'
-    meaning alone and takes noise away. `chances`, where given, says that the rows are all there is, each with its probability.
+    `controls` are columns whose mean given the design row is known to be zero, each made from the part `control_of` names:
+    taking off what they explain leaves the weights' meaning alone and takes noise away. `chances`, where given, says that the
+    rows are all there is, each with its probability.
     """
 
     design: Floats
     rows: Callable[[slice], Batch]
     origin: Floats
     controls: Floats | None = None
+    control_of: NDArray[np.intp] | None = None
     chances: Floats | None = None
 
     def __len__(self) -> int:

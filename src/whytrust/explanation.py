@@ -101,9 +101,13 @@ class Explanation:
         if self.names != other.names:
             raise ValueError(f"explanations can be subtracted when they have the same parts: got {len(self.names)} parts "
                              f"({', '.join(self.names[:3])}…) and {len(other.names)} ({', '.join(other.names[:3])}…)")
-        errors = None
-        if self.standard_errors is not None and other.standard_errors is not None:
+        errors, notes = None, []
+        if any(e.selected is not None and not e.selected.all() for e in (self, other)):
+            notes.append("Parts that one of the two left out count as 0 there, with no standard error; explain both with "
+                         "features='all' to compare every part.")
+        elif self.standard_errors is not None and other.standard_errors is not None:
             errors = np.hypot(self.standard_errors, other.standard_errors)
+            notes.append("Standard errors take the two as independent.")
         local = None
         if self.local_prediction is not None and other.local_prediction is not None:
             local = self.local_prediction - other.local_prediction
@@ -113,7 +117,7 @@ class Explanation:
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
             calls=self.calls + other.calls, settings={},
-            notes=(f"Positive: speaks more for {both[0]} than for {both[1]}. Standard errors take the two as independent.",))
+            notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` gives the same explanation back."""
@@ -166,6 +170,8 @@ class Explanation:
         if self.fidelity is not None:
             fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
             rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")
+        else:
+            rows.append(f"  {self.calls} model calls")
         return "\n".join(rows + [f"  ! {note}" for note in self.notes])
 
     def __eq__(self, other: object) -> bool:
@@ -238,6 +244,8 @@ def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], titl
     wrong = [name for name in options if name not in OPTIONS[kind]]
     if wrong:
         raise TypeError(f"a {kind} file takes {', '.join(OPTIONS[kind]) or 'no options'}, got {', '.join(wrong)}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} must exist before {target.name} can be written into it")
     writing = target.with_name(f".{target.name}.{os.getpid()}{kind}")
     try:
         if kind == ".json":

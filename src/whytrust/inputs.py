@@ -15,7 +15,7 @@ OPTIONS = {
     "image": ("fill",),
     "text": ("fill", "split"),
     "audio": ("fill", "rate", "hop_seconds", "band_edges_hz"),
-    "tabular": ("background", "bins", "categorical", "values"),
+    "tabular": ("background", "bins", "categorical", "values", "names"),
 }
 """What may be said about the parts of each domain, beyond `parts` itself."""
 SPECS = {
@@ -24,6 +24,7 @@ SPECS = {
     "audio": ("time", "freq", "tf"),
     "tabular": ("columns",),
 }
+FILES = (*image.SUFFIXES, *audio.SUFFIXES, ".txt")
 WHOLE_SOUND = 400
 """A bare 1-D array this long or longer is taken for a waveform; shorter ones could be rows and need a background."""
 
@@ -39,11 +40,14 @@ def domain_of(item: Any, parts: Any, options: dict[str, Any]) -> str:
     if isinstance(parts, np.ndarray):
         return "image"
     if isinstance(item, str | os.PathLike):
-        suffix = Path(item).suffix.lower() if isinstance(item, os.PathLike) or _is_file(item) else ""
+        suffix = Path(item).suffix.lower() if _names_a_file(item) else ""
         return "image" if suffix in image.SUFFIXES else "audio" if suffix in audio.SUFFIXES else "text"
     if options.get("background") is not None or isinstance(item, dict) or (hasattr(item, "index") and hasattr(item, "iloc")):
         return "tabular"
     shape = np.shape(item)
+    if len(shape) == 2 and min(shape) <= 2 and max(shape) >= 1000:
+        raise ValueError(f"an array of shape {shape} looks like a sound with {min(shape)} channels; average them to one, "
+                         f"x.mean(axis={int(np.argmin(shape))})")
     if len(shape) in (2, 3):
         return "image"
     if len(shape) == 1 and shape[0] >= WHOLE_SOUND:
@@ -58,11 +62,11 @@ def prepare(options: dict[str, Any]) -> dict[str, Any]:
     if background is None:
         return options
     if isinstance(background, tabular.TableStatistics):
-        given = [name for name in ("bins", "categorical") if name in options]
+        given = [name for name in ("bins", "categorical", "names") if name in options]
         if given:
             raise ValueError(f"{', '.join(given)} cannot be set when background is statistics: they were fitted with their own")
         return options
-    fitting = {name: options[name] for name in ("bins", "categorical") if name in options}
+    fitting = {name: options[name] for name in ("bins", "categorical", "names") if name in options}
     rest = {name: value for name, value in options.items() if name not in fitting}
     return {**rest, "background": tabular.TableStatistics.fit(background, **fitting)}
 
@@ -95,7 +99,10 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
     if isinstance(item, str | os.PathLike):
         return files(item) if _is_folder(item) else None
     if hasattr(item, "iterrows") and hasattr(item, "columns"):
-        return [item.iloc[i] for i in range(len(item))] if len(item) > 1 else None
+        return [item.iloc[i] for i in range(len(item))]
+    if options.get("background") is None and getattr(getattr(item, "dtype", None), "kind", "") in "OUT" and np.ndim(item) == 1:
+        texts = list(item)
+        return texts if texts and all(isinstance(text, str) for text in texts) else None
     if isinstance(item, np.ndarray):
         rows = item.ndim == 2 and options.get("background") is not None
         return list(item) if rows or item.ndim == 4 else None
@@ -108,22 +115,30 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
 
 def files(folder: str | os.PathLike[str]) -> list[Any]:
     """The images, sounds and texts of a folder and its sub-folders, in order."""
-    found = sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in (*image.SUFFIXES, *audio.SUFFIXES, ".txt"))
+    found = sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in FILES)
     if not found:
         raise ValueError(f"{folder} must hold images, sounds or .txt files, got none")
     return list(found)
 
 
 def _text(item: Any) -> Any:
-    return Path(item).read_text(encoding="utf-8") if isinstance(item, os.PathLike) else item
+    if not isinstance(item, str | os.PathLike) or not _names_a_file(item):
+        return item
+    try:
+        return Path(item).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{str(item)!r} must be a text file in UTF-8: {error}") from error
 
 
 def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:
     return audio.read(item, rate) if isinstance(item, str | os.PathLike) else (np.asarray(item), rate)
 
 
-def _is_file(item: str) -> bool:
-    return len(item) < 4096 and "\n" not in item and "\0" not in item and Path(item).is_file()
+def _names_a_file(item: str | os.PathLike[str]) -> bool:
+    """A path does; a text does when it is one word that ends like a file we can read."""
+    if isinstance(item, os.PathLike):
+        return True
+    return not any(c.isspace() or c == "\0" for c in item) and Path(item).suffix.lower() in FILES and len(item) < 4096
 
 
 def _is_folder(item: str | os.PathLike[str]) -> bool:

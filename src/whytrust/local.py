@@ -37,7 +37,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted local model; `covariance` is that of the active parts' weights."""
+    """A fitted local model, its prediction for the input itself, and the covariance of the active parts' weights."""
 
     intercept: float
     weights: Floats
@@ -45,6 +45,7 @@ class Fit:
     family: str
     fidelity: float
     fidelity_fresh: float
+    prediction: float
     covariance: Floats | None = None
     tree: Any = None
     adjusted: bool = False
@@ -65,34 +66,13 @@ def plain_sample(rows: Floats, scores: Floats, weights: Floats) -> Sample:
 
 
 @one_thread
-def control(sample: Sample, controls: Sequence[Floats | None]) -> Adjusted | None:
-    """Take out what columns of known zero mean explain of the scores: less noise, the same weights on average."""
-    blocks = [c for c in controls if c is not None and c.shape[1]]
-    if len(blocks) < len(controls):
-        return None
-    extra = np.vstack(blocks)
-    able = varies(Moments.of(sample.rows, sample.scores, sample.weights))
-    columns = np.hstack([np.ones((len(extra), 1)), sample.rows[:, able], extra])
-    if len(columns) < 3 * columns.shape[1]:
-        return None
-    weighted = columns * sample.weights[:, None]
-    inverse = np.linalg.pinv(columns.T @ weighted, rcond=1e-12, hermitian=True)
-    fitted = inverse @ (weighted.T @ sample.scores)
-    cleaned = sample.scores - extra @ fitted[1 + len(able):]
-    leverage = np.einsum("ij,jk,ik->i", columns, inverse, weighted, optimize=True)
-    # Divided by 1 − leverage (HC3), not its root: many controls make the residuals too small twice over.
-    errors = (sample.scores - columns @ fitted) / np.maximum(1 - leverage, 0.05)
-    return Adjusted(Moments.of(sample.rows, cleaned, sample.weights), errors)
-
-
-@one_thread
 def fit(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats) -> Fit:
     """The linear model, the tree, or whichever of the two is more faithful on unseen samples."""
     fits = []
     if how.family in ("linear", "auto"):
         fits.append(_linear(sample, adjusted, how, origin))
     if how.family in ("tree", "auto"):
-        fits.append(_tree(sample, how))
+        fits.append(_tree(sample, origin))
     return max(fits, key=lambda f: f.fidelity_fresh)
 
 
@@ -103,20 +83,24 @@ def _linear(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Flo
     covariance = _covariance(sample, adjusted, moments, active, how.ridge)[1:, 1:]
     fidelity = r_squared(sample.scores, sample.weights, intercept + sample.rows @ weights)
     fresh = fidelity if sample.exact else _held_out(sample, how, origin)
-    return Fit(intercept, weights, active, "linear", fidelity, fresh, covariance, adjusted=adjusted is not None)
+    at_input = intercept + float(weights @ origin)
+    return Fit(intercept, weights, active, "linear", fidelity, fresh, at_input, covariance, adjusted=adjusted is not None)
 
 
 def _covariance(sample: Sample, adjusted: Adjusted | None, moments: Moments, active: NDArray[np.intp], ridge: float) -> Floats:
     """Of intercept and weights. Residuals of a fit are too small by their leverage; held-out errors are not."""
-    if adjusted is not None:
+    if adjusted is not None and adjusted.errors is not None:
         errors = adjusted.errors
     else:
+        scores = sample.scores if adjusted is None or adjusted.cleaned is None else adjusted.cleaned
         intercept, weights = solve(moments, active, ridge)
         columns = np.hstack([np.ones((len(sample.rows), 1)), sample.rows[:, active]])
         inner = moments.gram[np.ix_([0, *(active + 1)], [0, *(active + 1)])]
         leverage = np.einsum("ij,jk,ik->i", columns, np.linalg.pinv(inner, rcond=1e-12, hermitian=True), columns, optimize=True)
         leverage = np.minimum(leverage * sample.weights, 0.95)
-        errors = (sample.scores - intercept - sample.rows @ weights) / np.sqrt(1 - leverage)
+        # HC2; HC3 where scores were cleaned by a fit, which makes residuals a little smaller once more.
+        shrunk = np.sqrt(1 - leverage) if adjusted is None else 1 - leverage
+        errors = (scores - intercept - sample.rows @ weights) / shrunk
     return covariance_of_weights(sample, errors, moments.gram, active, ridge)
 
 
@@ -164,7 +148,7 @@ def _folds(sample: Sample) -> Iterator[NDArray[np.bool_]]:
 # --- the tree ---------------------------------------------------------------------------------------------------------
 
 
-def _tree(sample: Sample, how: Fitting) -> Fit:
+def _tree(sample: Sample, origin: Floats) -> Fit:
     """A small tree; a part's score is how much its splits move the prediction on the input's own way to its leaf."""
     tree = _grow(sample.rows, sample.scores, sample.weights)
     fidelity = r_squared(sample.scores, sample.weights, tree.predict(sample.rows))
@@ -180,11 +164,11 @@ def _tree(sample: Sample, how: Fitting) -> Fit:
     node = 0
     while nodes.children_left[node] != -1:
         part = nodes.feature[node]
-        after = nodes.children_left[node] if nodes.threshold[node] >= 1 else nodes.children_right[node]
+        after = nodes.children_left[node] if origin[part] <= nodes.threshold[node] else nodes.children_right[node]
         scores[part] += values[after] - values[node]
         node = after
     used = np.unique(nodes.feature[nodes.feature >= 0]).astype(np.intp)
-    return Fit(float(values[0]), scores, used, "tree", fidelity, fresh, tree=tree)
+    return Fit(float(values[0]), scores, used, "tree", fidelity, fresh, float(values[node]), tree=tree)
 
 
 def _grow(rows: Floats, scores: Floats, weights: Floats) -> Any:
@@ -192,20 +176,24 @@ def _grow(rows: Floats, scores: Floats, weights: Floats) -> Any:
     return DecisionTreeRegressor(max_depth=TREE_DEPTH, min_samples_leaf=leaf, random_state=0).fit(rows, scores, weights)
 
 
-def rules(fit: Fit, names: Sequence[str]) -> str | None:
-    """The tree as indented lines; None for a linear model."""
-    return None if fit.tree is None else "\n".join(_lines(fit.tree.tree_, names, 0, ""))
+def rules(fit: Fit, names: Sequence[str], binary: NDArray[np.bool_], drawn: bool) -> str | None:
+    """The tree as indented lines; None for a linear model. Parts that are not `binary` are numbers in standard units."""
+    if fit.tree is None:
+        return None
+    asks = [f"“{name}” {'holds' if drawn else 'is kept'}" if b else name for name, b in zip(names, binary, strict=True)]
+    return "\n".join(_lines(fit.tree.tree_, asks, binary, 0, ""))
 
 
-def _lines(nodes: Any, names: Sequence[str], node: int, indent: str) -> Iterator[str]:
+def _lines(nodes: Any, asks: Sequence[str], binary: NDArray[np.bool_], node: int, indent: str) -> Iterator[str]:
     if nodes.children_left[node] == -1:
         yield f"{indent}→ {nodes.value[node, 0, 0]:.3f}"
         return
-    name = names[nodes.feature[node]]
-    yield f"{indent}if {name} is kept:"
-    yield from _lines(nodes, names, nodes.children_right[node], indent + "    ")
-    yield f"{indent}if not:"
-    yield from _lines(nodes, names, nodes.children_left[node], indent + "    ")
+    part = nodes.feature[node]
+    limit = "" if binary[part] else f" is above {nodes.threshold[node]:.3g} standard deviations from its mean"
+    yield f"{indent}if {asks[part]}{limit}:"
+    yield from _lines(nodes, asks, binary, nodes.children_right[node], indent + "    ")
+    yield f"{indent}otherwise:"
+    yield from _lines(nodes, asks, binary, nodes.children_left[node], indent + "    ")
 
 
 # --- how sure ---------------------------------------------------------------------------------------------------------
@@ -249,8 +237,9 @@ def undecided_ranks(fit: Fit, exact: bool) -> tuple[int, ...]:
     return tuple(int(r) + 1 for r in np.flatnonzero(near <= limit))
 
 
-def notes(sample: Sample, fit: Fit, prediction: float, local_prediction: float, other_label: str | None) -> Iterator[str]:
+def notes(sample: Sample, fit: Fit, prediction: float, other_label: str | None) -> Iterator[str]:
     """What a reader must know before believing the weights, in words."""
+    local_prediction = fit.prediction
     spread = float(sample.scores.max() - sample.scores.min())
     if spread <= 1e-12 * max(1.0, abs(prediction)):
         yield ("The score never changed, whatever was hidden: the model does not use these parts here, "

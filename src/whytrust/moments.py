@@ -108,10 +108,12 @@ def select(moments: Moments, how: str, most: int | None, origin: Floats) -> NDAr
 
 def _lasso_path(moments: Moments, able: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The last point on the lasso's path with at most `most` parts; an empty path finds nothing and says so by being empty."""
-    covariance, with_score, variance = moments.centred
+    covariance, with_score, _ = moments.centred
     inner, target = covariance[np.ix_(able, able)], with_score[able]
-    if variance <= 1e-24 * max(moments.square, 1e-300) or np.abs(target).max() < 1e-15 * moments.gram[0, 0]:
+    if np.abs(target).max() <= 1e-12 * np.sqrt(np.diag(inner).max() * moments.square):
         return np.empty(0, np.intp)
+    # Parts in an exact tie stop scikit-learn's path early; a billionth more for each later part settles who enters first.
+    target = target * (1 - 1e-9 * np.arange(len(target)))
     with warnings.catch_warnings():
         # Along a degenerate path scikit-learn stops early and says so; the part found so far is what we want.
         warnings.simplefilter("ignore")

@@ -6,12 +6,13 @@ call; the samples only have to estimate what it leaves over, on masks it has not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats
+from whytrust.core import Draws, Floats
 from whytrust.designs import MaskPlan, Sample
 from whytrust.moments import Moments, one_thread, solve, varies
 
@@ -20,15 +21,18 @@ MOST_PARTS = 32
 """Beyond this a quadratic has too many terms to learn from a few thousand samples, and fitting it is no longer cheap."""
 PAYS_BELOW = 0.9
 """Used where its held-out squared error is below this share of a linear fit's."""
+SAMPLES_A_CONTROL = 6
+"""Controls are used where there are at least so many samples for each; with fewer, standard errors came out 5 % too small."""
 PENALTIES = np.logspace(-9, 1, 6)
 
 
 @dataclass(frozen=True)
 class Adjusted:
-    """Moments with the noise taken out, and each sample's error under the fold that had not seen it."""
+    """Moments with the noise taken out; and, for standard errors, held-out errors or the scores that were cleaned."""
 
     moments: Moments
-    errors: Floats
+    errors: Floats | None = None
+    cleaned: Floats | None = None
 
 
 def fold_of(sample: Sample, folds: int = FOLDS) -> NDArray[np.intp]:
@@ -46,7 +50,7 @@ def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
     if d > MOST_PARTS or n < 1.5 * (1 + d + d * (d - 1) / 2) or sample.exact:
         return None
     fold = fold_of(sample)
-    quadratic, surrogates = _cross_fitted(sample, fold)
+    quadratic, surrogates = _cross_fitted(sample, fold, _quadratic(sample.rows))
     linear = _held_out_linear(sample, fold)
     estimated = sample.sampled < 1
     weights = sample.weights * estimated
@@ -55,9 +59,45 @@ def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
     return Adjusted(_all_masks(sample, plan, fold, surrogates, quadratic), quadratic)
 
 
-def _cross_fitted(sample: Sample, fold: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Held-out errors (n,), and each fold's coefficients (folds, 1 + d + pairs), at the penalty with the least error."""
-    columns = _quadratic(sample.rows)
+@one_thread
+def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
+    """Scores of drawn inputs without what their controls explain of them; None where that does not pay.
+
+    Controls, and products of controls of different parts or of a control and another part, have mean zero given the design. So
+    what a fit on the *other* folds says of them can be taken off a score: the weights stay what they were, on average, exactly.
+    """
+    found = [d.controls for d in draws if d.controls is not None]
+    owner = draws[0].control_of
+    if len(found) < len(draws) or owner is None:
+        return None
+    controls = np.vstack(found)
+    fold = fold_of(sample)
+    least = sample.weights @ _held_out_linear(sample, fold) ** 2
+    best: Adjusted | None = None
+    for extra in (controls, _products(sample.rows, controls, owner, len(sample.rows) // SAMPLES_A_CONTROL)):
+        if extra is None or SAMPLES_A_CONTROL * extra.shape[1] > len(extra):
+            continue
+        errors, coefficients = _cross_fitted(sample, fold, np.hstack([np.ones((len(extra), 1)), sample.rows, extra]))
+        if sample.weights @ errors**2 < PAYS_BELOW * least:
+            tail = coefficients[fold, sample.rows.shape[1] + 1 :]
+            cleaned = sample.scores - np.einsum("ij,ij->i", extra, tail)
+            least = sample.weights @ errors**2
+            best = Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
+    return best
+
+
+def _products(rows: Floats, controls: Floats, owner: NDArray[np.intp], most: int) -> Floats | None:
+    """Controls, with their products with other parts and with controls of other parts; None where there are too many."""
+    first, second = np.triu_indices(controls.shape[1], 1)
+    apart = owner[first] != owner[second]
+    part, control = np.nonzero(np.arange(rows.shape[1])[:, None] != owner[None])
+    if controls.shape[1] + apart.sum() + len(part) > most:
+        return None
+    return np.hstack([controls, controls[:, first[apart]] * controls[:, second[apart]], rows[:, part] * controls[:, control]])
+
+
+def _cross_fitted(sample: Sample, fold: NDArray[np.intp], columns: Floats) -> tuple[Floats, Floats]:
+    """Held-out errors (n,), and each fold's coefficients, at the penalty with the least error; columns begin with 1 and z."""
     weighted = columns * sample.weights[:, None]
     linear = sample.rows.shape[1] + 1
     grams = np.stack([columns[fold == k].T @ weighted[fold == k] for k in range(FOLDS)])

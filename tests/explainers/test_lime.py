@@ -81,7 +81,7 @@ def test_table_weights_are_those_of_the_expectation_over_draws(rng):
         truth.append(effect[own] - effect[others].mean())
     found = wt.explain(lambda b: sum(e[b[:, i].astype(int)] for i, e in enumerate(effects)), row, background=background,
                        categorical=[0, 1, 2, 3], samples=500)
-    assert found.settings["design"] == "every mask"
+    assert found.settings["design"] == "every row that can be drawn"
     np.testing.assert_allclose(found.scores, truth, atol=1e-6)
     np.testing.assert_array_equal(found.standard_errors, 0)
 
@@ -151,7 +151,7 @@ def test_intervals_cover_for_tables():
     bend = lambda b: np.tanh(b[:, 0] * b[:, 1] - b[:, 2]) + 0.2 * b[:, 3]  # noqa: E731
     options = {"background": background, "categorical": [0, 1, 2, 3], "selection": "none"}
     truth = wt.explain(bend, background[0], samples=200, **options)
-    assert truth.settings["design"] == "every mask"
+    assert truth.settings["design"] == "every row that can be drawn"
     inside = []
     for seed in range(250):
         found = wt.explain(bend, background[0], samples=100, seed=seed, **options)
@@ -297,7 +297,7 @@ def test_auto_family_takes_the_tree_where_the_model_is_a_rule(rng):
     assert found.settings["used"] == "tree"
     assert found.fidelity_fresh > 0.99
     assert found.local_prediction == pytest.approx(1)
-    assert "part 0" in found.rules
+    assert found.rules.startswith("if “part 1” is kept:\n    if “part 2” is kept:\n        → 1.000\n    otherwise:")
     assert found.standard_errors is None
 
 
@@ -310,6 +310,28 @@ def test_tree_scores_add_up_to_its_prediction_for_the_input(rng):
     net = Net(7, 2)
     found = Lime(samples=100, family="tree", features="all")(question(net, Bits(7)), rng)
     assert found.intercept + found.scores.sum() == pytest.approx(found.local_prediction)
+
+
+def test_a_tree_walks_the_rows_own_way_where_columns_are_numbers(rng):
+    background = rng.normal(size=(300, 3))
+    row = np.array([-1.0, 0.5, 0.2])
+    found = wt.explain(lambda b: (b[:, 0] > 0.3).astype(float), row, background=background, bins=None, family="tree")
+    assert found.local_prediction == pytest.approx(0, abs=0.02)
+    assert found.scores[0] == pytest.approx(-found.intercept, abs=0.02)
+    assert "column 0 is above" in found.rules
+
+
+def test_parts_in_an_exact_tie_do_not_end_the_selection(rng):
+    weights = (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.0)
+    found = Lime(samples=300, features=6)(question(Additive(weights), Bits(8)), rng)
+    assert set(np.flatnonzero(found.selected)) == {0, 1, 2, 3, 4, 5}
+
+
+def test_the_surrogate_never_empties_the_selection():
+    net = Net(14, 1, scale=0.3)
+    for seed in range(20):
+        found = Lime(samples=300, features=5)(question(net, Bits(14)), generator(seed))
+        assert found.selected.sum() == 5
 
 
 def test_several_targets_share_one_set_of_model_calls(rng):

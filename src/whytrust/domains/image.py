@@ -52,7 +52,8 @@ class ImageParts:
         if first and array.shape[0] not in (1, 3, 4):
             array = np.ascontiguousarray(np.moveaxis(array, -1, 0))
         if not first and array.ndim == 3 and array.shape[-1] not in (1, 3, 4):
-            hint = "; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4) else ""
+            hint = ("; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4)
+                    else "; pass several images as a list")
             raise ValueError(f"an image must be (H, W) or (H, W, channels) with 1, 3 or 4 channels, got {array.shape}{hint}")
         last = np.moveaxis(array, 0, -1) if first else array
         if min(last.shape[:2]) < 2:
@@ -63,7 +64,7 @@ class ImageParts:
     def names(self) -> tuple[str, ...]:
         """Segments by number and where they lie."""
         height, width = self.labels.shape
-        rows, columns = np.indices(self.labels.shape)
+        rows, columns = np.indices(self.labels.shape) + 0.5
         count = np.bincount(self.labels.ravel())
         down = np.bincount(self.labels.ravel(), weights=rows.ravel()) / count / height
         across = np.bincount(self.labels.ravel(), weights=columns.ravel()) / count / width

@@ -361,10 +361,11 @@ class TableParts:
     def _draws(self, drawn: tuple[NDArray[Any], ...], chances: Floats | None = None) -> Draws:
         pairs = list(zip(self._laws, drawn, strict=True))
         design = np.column_stack([law.design_of(one) for law, one in pairs])
-        controls = np.concatenate([law.controls_of(one) for law, one in pairs]).T
+        blocks = [law.controls_of(one) for law, one in pairs]
+        controls, owner = np.concatenate(blocks).T, np.repeat(np.arange(len(blocks)), [len(b) for b in blocks])
         origin = np.array([law.origin for law in self._laws])
         rows = _Rows(self.statistics, self._laws, drawn)
-        return Draws(design, rows, origin, controls if controls.shape[1] else None, chances)
+        return Draws(design, rows, origin, controls if controls.shape[1] else None, owner, chances)
 
 
 def read_row(row: Any, statistics: TableStatistics) -> list[Any]:
@@ -395,5 +396,5 @@ def _matched(labels: list[Any], came: list[Any]) -> list[Any]:
         faults = [f"{what} {', '.join(map(str, some[:8]))}{', …' if len(some) > 8 else ''}"
                   for what, some in (("missing", missing), ("extra", extra)) if some]
         raise ValueError(f"the row must have exactly the training data's columns: {'; '.join(faults)}; "
-                         "add, drop or rename columns of the row")
+                         "change the row, or leave the column (a label, say) out of the training data")
     return labels

@@ -14,7 +14,7 @@ from whytrust.core import DrawnParts, Draws, Floats, Question
 from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks
 from whytrust.explanation import Explanation
 from whytrust.moments import SELECTIONS
-from whytrust.surrogate import Adjusted, adjust
+from whytrust.surrogate import Adjusted, adjust, control
 
 DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
@@ -73,8 +73,10 @@ class Lime:
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
             if value is not None and value not in words and not whole:
                 raise ValueError(f"{name} must be a whole number >= 1{''.join(f' or {w!r}' for w in words)}, got {value!r}")
-        if self.ridge is not None and not self.ridge >= 0:
-            raise ValueError(f"ridge must be a number >= 0, got {self.ridge!r}")
+        for name in ("ridge", "width"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | float | np.number) or not value >= 0):
+                raise ValueError(f"{name} must be a number >= 0, got {value!r}")
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """Sample, weigh, select, fit; then say how far the fit may be believed."""
@@ -104,7 +106,8 @@ class Lime:
         if samples < least:
             raise ValueError(f"samples must be at least {least} to weigh {least - 3} parts, got {samples}; "
                              "ask for more samples, fewer features, or coarser parts (such as sentences)")
-        return Setting(samples, auto, chosen["sampling"], kernel, fitting)
+        top = min(self.top, features or self.top, question.d - 1)
+        return Setting(samples, auto, chosen["sampling"], kernel, fitting, top)
 
     def _evidence(self, question: Question, setting: Setting,
                   rng: np.random.Generator) -> tuple[Sample, Adjusted | None, Floats]:
@@ -124,7 +127,7 @@ class Lime:
             sample = plan.ask(look, lambda masks: question.score(masks, rng), known)
             adjusted = adjust(sample, plan) if self.surrogate else None
             error, spent = local.ERROR * (look / plan.total - spent), look / plan.total
-            if look >= plan.total or local.separated(sample, adjusted, self.top, error):
+            if look >= plan.total or local.separated(sample, adjusted, setting.top, error):
                 return sample, adjusted, ones
 
     def _drawn(self, question: Question, setting: Setting,
@@ -145,9 +148,9 @@ class Lime:
             design = np.vstack([d.design for d, _ in blocks])
             origin = blocks[0][0].origin
             sample = local.plain_sample(design, np.concatenate([s for _, s in blocks]), setting.kernel.of_rows(design, origin))
-            adjusted = local.control(sample, [d.controls for d, _ in blocks]) if self.surrogate else None
+            adjusted = control(sample, [d for d, _ in blocks]) if self.surrogate else None
             error, spent = local.ERROR * (look / setting.samples - spent), look / setting.samples
-            if look >= setting.samples or local.separated(sample, adjusted, self.top, error):
+            if look >= setting.samples or local.separated(sample, adjusted, setting.top, error):
                 return sample, adjusted, origin
 
 
@@ -160,6 +163,7 @@ class Setting:
     sampling: str
     kernel: Kernel
     fitting: local.Fitting
+    top: int
 
 
 def _next_look(look: int, most: int, d: int) -> int:
@@ -169,18 +173,20 @@ def _next_look(look: int, most: int, d: int) -> int:
 
 def _explain(question: Question, setting: Setting, sample: Sample, fit: local.Fit, origin: Floats, lime: Lime) -> Explanation:
     prediction = float(question.original[question.target])
-    local_prediction = fit.intercept + float(fit.weights @ origin)
-    how = {"exact": "every mask", "masks": f"{setting.sampling}, {lime.design}", "draws": "drawn from training data"}
-    kind = "exact" if sample.exact else "draws" if setting.sampling == "draws" else "masks"
+    drawn = setting.sampling == "draws"
+    binary = ((sample.rows == 0) | (sample.rows == 1)).all(axis=0)
+    design = (("every row that can be drawn" if sample.exact else "drawn from training data") if drawn
+              else "every mask" if sample.exact else f"{setting.sampling}, {lime.design}")
     undecided = local.undecided_ranks(fit, sample.exact)
     return Explanation.of(
-        question, "lime", fit.weights, intercept=fit.intercept, local_prediction=local_prediction, fidelity=fit.fidelity,
+        question, "lime", fit.weights, intercept=fit.intercept, local_prediction=fit.prediction, fidelity=fit.fidelity,
         fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors, selected=_selected(fit, question.d),
-        origin=None if (origin == 1).all() else origin, undecided=undecided, rules=local.rules(fit, question.parts.names),
-        notes=tuple(local.notes(sample, fit, prediction, local_prediction, _label(question, local_prediction)))
-        + tuple(_auto_notes(setting, sample, undecided, lime.top)),
+        origin=None if (origin == 1).all() else origin, undecided=undecided,
+        rules=local.rules(fit, question.parts.names, binary, drawn),
+        notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction)))
+        + tuple(_auto_notes(setting, sample, undecided)),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
-                  "design": how[kind], **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
+                  "design": design, **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
                   "surrogate": fit.adjusted})
 
 
@@ -202,7 +208,8 @@ def _label(question: Question, local_prediction: float) -> str | None:
         question.model.class_name(question.target, 2) if differs else None)
 
 
-def _auto_notes(setting: Setting, sample: Sample, undecided: tuple[int, ...], top: int) -> list[str]:
+def _auto_notes(setting: Setting, sample: Sample, undecided: tuple[int, ...]) -> list[str]:
+    top = setting.top
     if not setting.auto or sample.exact or len(sample.rows) < setting.samples:
         return []
     inside = [r for r in undecided if r <= top]
