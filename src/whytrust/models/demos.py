@@ -84,7 +84,8 @@ def tabular() -> Demo:
     forest = RandomForestClassifier(100, random_state=0).fit(train, labels)
     rows = [test.iloc[i] for i in range(len(test))] if hasattr(test, "iloc") else list(test)
     return Demo("a random forest on scikit-learn's breast cancer data", forest, rows,
-                {"classes": list(data.target_names), "name": "cancer forest"}, {"background": train})
+                {"classes": list(data.target_names), "name": "cancer forest"},
+                {"background": train} | ({} if hasattr(train, "iloc") else {"names": list(data.feature_names)}))
 
 
 @cache
