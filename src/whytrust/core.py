@@ -293,4 +293,4 @@ def _default_batch(parts: Parts) -> int:
     """About 4 MB of inputs at a time: small enough to stay in cache with a large net, large enough for a small model."""
     one = parts.compose(np.ones((1, len(parts.names)), bool), generator(0))
     size = one.nbytes if isinstance(one, np.ndarray) else len(one[0]) if isinstance(one, list) else 1024
-    return int(np.clip((4 << 20) // max(size, 1), 1, 1024))
+    return int(np.clip((4 << 20) // max(size, 1), 1, 8192))

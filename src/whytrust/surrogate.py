@@ -6,7 +6,7 @@ call; the samples only have to estimate what it leaves over, on masks it has not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,13 @@ PAYS_BELOW = 0.9
 """Used where its held-out squared error is below this share of a linear fit's."""
 SAMPLES_A_CONTROL = 6
 """Controls are used where there are at least so many samples for each; with fewer, standard errors came out 5 % too small."""
+MOST_CONTROLS = 600
+"""Beyond this, fitting them costs more than the calls they save."""
 PENALTIES = np.logspace(-9, 1, 6)
+
+
+Columns = Callable[[slice], Floats]
+"""Rows of a design matrix, made when asked for."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
     if d > MOST_PARTS or n < 1.5 * (1 + d + d * (d - 1) / 2) or sample.exact:
         return None
     fold = fold_of(sample)
-    quadratic, surrogates = _cross_fitted(sample, fold, _quadratic(sample.rows))
+    quadratic, surrogates = _cross_fitted(sample, fold, lambda part: _quadratic(sample.rows[part]))
     linear = _held_out_linear(sample, fold)
     estimated = sample.sampled < 1
     weights = sample.weights * estimated
@@ -74,40 +80,71 @@ def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
     fold = fold_of(sample)
     least = sample.weights @ _held_out_linear(sample, fold) ** 2
     best: Adjusted | None = None
-    for extra in (controls, _products(sample.rows, controls, owner, len(sample.rows) // SAMPLES_A_CONTROL)):
-        if extra is None or SAMPLES_A_CONTROL * extra.shape[1] > len(extra):
-            continue
-        errors, coefficients = _cross_fitted(sample, fold, np.hstack([np.ones((len(extra), 1)), sample.rows, extra]))
+    for extra in _growing(sample.rows, controls, owner):
+        columns = _beside_parts(sample.rows, extra)
+        errors, coefficients = _cross_fitted(sample, fold, columns)
         if sample.weights @ errors**2 < PAYS_BELOW * least:
-            tail = coefficients[fold, sample.rows.shape[1] + 1 :]
-            cleaned = sample.scores - np.einsum("ij,ij->i", extra, tail)
+            coefficients[:, : sample.rows.shape[1] + 1] = 0
+            cleaned = sample.scores - _predicted(len(errors), fold, columns, coefficients[:, None])[0]
             least = sample.weights @ errors**2
             best = Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
     return best
 
 
-def _products(rows: Floats, controls: Floats, owner: NDArray[np.intp], most: int) -> Floats | None:
-    """Controls, with their products with other parts and with controls of other parts; None where there are too many."""
-    first, second = np.triu_indices(controls.shape[1], 1)
-    apart = owner[first] != owner[second]
+def _growing(rows: Floats, controls: Floats, owner: NDArray[np.intp]) -> Iterator[Columns]:
+    """Controls; then also their products with other parts; then also with controls of other parts; while samples suffice."""
     part, control = np.nonzero(np.arange(rows.shape[1])[:, None] != owner[None])
-    if controls.shape[1] + apart.sum() + len(part) > most:
-        return None
-    return np.hstack([controls, controls[:, first[apart]] * controls[:, second[apart]], rows[:, part] * controls[:, control]])
+    first, second = np.nonzero(np.triu(owner[:, None] != owner[None]))
+    sizes = np.cumsum([len(owner), len(part), len(first)])
+    most = min(len(rows) // SAMPLES_A_CONTROL, MOST_CONTROLS)
+    if sizes[0] <= most:
+        yield lambda at: controls[at]
+    if sizes[1] <= most:
+        yield lambda at: np.hstack([controls[at], rows[at][:, part] * controls[at][:, control]])
+    if sizes[2] <= most:
+        yield lambda at: np.hstack([controls[at], rows[at][:, part] * controls[at][:, control],
+                                    controls[at][:, first] * controls[at][:, second]])
 
 
-def _cross_fitted(sample: Sample, fold: NDArray[np.intp], columns: Floats) -> tuple[Floats, Floats]:
-    """Held-out errors (n,), and each fold's coefficients, at the penalty with the least error; columns begin with 1 and z."""
-    weighted = columns * sample.weights[:, None]
+def _beside_parts(rows: Floats, extra: Columns) -> Columns:
+    return lambda at: np.hstack([np.ones((len(rows[at]), 1)), rows[at], extra(at)])
+
+
+def _cross_fitted(sample: Sample, fold: NDArray[np.intp], columns: Columns) -> tuple[Floats, Floats]:
+    """Held-out errors (n,), and each fold's coefficients, at the penalty with the least error; columns begin with 1 and z.
+
+    Columns are made a piece at a time: memory does not grow with samples × columns.
+    """
+    width = columns(slice(0, 1)).shape[1]
+    grams, crosses = np.zeros((FOLDS, width, width)), np.zeros((FOLDS, width))
+    for at in _pieces(len(fold)):
+        piece = columns(at)
+        weighted = piece * sample.weights[at, None]
+        for k in range(FOLDS):
+            mine = fold[at] == k
+            grams[k] += piece[mine].T @ weighted[mine]
+            crosses[k] += weighted[mine].T @ sample.scores[at][mine]
     linear = sample.rows.shape[1] + 1
-    grams = np.stack([columns[fold == k].T @ weighted[fold == k] for k in range(FOLDS)])
-    crosses = np.stack([weighted[fold == k].T @ sample.scores[fold == k] for k in range(FOLDS)])
     paths = np.stack([_ridge_path(grams.sum(0) - grams[k], crosses.sum(0) - crosses[k], linear) for k in range(FOLDS)])
-    errors = np.empty((len(PENALTIES), len(columns)))
-    for k in range(FOLDS):
-        errors[:, fold == k] = sample.scores[fold == k] - paths[k] @ columns[fold == k].T
+    errors = sample.scores - _predicted(len(fold), fold, columns, paths)
     best = int((errors**2 @ (sample.weights * (sample.sampled < 1))).argmin())
-    return errors[best], paths[:, best]
+    return errors[best], paths[:, best].copy()
+
+
+def _predicted(n: int, fold: NDArray[np.intp], columns: Columns, paths: Floats) -> Floats:
+    """(penalties, n): each row predicted by its own fold's coefficients (folds, penalties, columns)."""
+    predicted = np.empty((paths.shape[1], n))
+    for at in _pieces(n):
+        piece = columns(at)
+        for k in range(FOLDS):
+            mine = np.flatnonzero(fold[at] == k)
+            predicted[:, at.start + mine] = paths[k] @ piece[mine].T
+    return predicted
+
+
+def _pieces(n: int) -> Iterator[slice]:
+    for start in range(0, n, 2048):
+        yield slice(start, min(start + 2048, n))
 
 
 def _ridge_path(gram: Floats, cross: Floats, linear: int) -> Floats:
@@ -144,14 +181,14 @@ def _all_masks(sample: Sample, plan: MaskPlan, fold: NDArray[np.intp], surrogate
     d = plan.d
     gram, cross = np.zeros((d + 1, d + 1)), np.zeros(d + 1)
     seen = np.empty(len(errors))
-    columns = _quadratic(sample.rows)
     for index, cell in enumerate(plan.cells):
         inside = np.flatnonzero(sample.stratum == index)
         surrogate = np.bincount(fold[inside], minlength=FOLDS) / len(inside) @ surrogates
         gram_of_cell, cross_of_cell = _size_moments(d, cell.sizes, cell.chances, surrogate)
         gram += plan.most * cell.share * gram_of_cell
         cross += plan.most * cell.share * cross_of_cell
-        seen[inside] = sample.scores[inside] - columns[inside] @ surrogate
+        for at in _pieces(len(inside)):
+            seen[inside[at]] = sample.scores[inside[at]] - _quadratic(sample.rows[inside[at]]) @ surrogate
     leftover = sample.weights * (sample.sampled * seen + (1 - sample.sampled) * errors)
     cross += np.concatenate([[leftover.sum()], sample.rows.T @ leftover])
     return Moments(gram, cross, float(sample.weights @ sample.scores**2))
