@@ -153,7 +153,7 @@ def _text_case(chosen: demos.Demo, text: str, parts: TextParts, theirs: IndexedS
     def score(texts: list[str]) -> Floats:
         return chosen.model.predict_proba(texts)[:, target]
 
-    scores = _asked(lambda masks: score(parts.compose(masks, np.random.default_rng(0))), len(parts.names))
+    scores = _asked(lambda masks: score(parts.compose(masks, np.random.default_rng(0))), len(parts.names), 1024)
     case = MaskCase("text", f"{chosen.about}: {text}", text, None, "uniform_removed", scores)
     _check(case.of_texts, score, [theirs.inverse_removing(np.flatnonzero(~mask)) for mask in _some_masks(case.d)])
     return case
@@ -176,7 +176,8 @@ def image_cases(kind: str, demo: str, cut: str, count: int) -> list[MaskCase]:
 def _image_case(kind: str, about: str, model: Any, image: NDArray[Any], labels: NDArray[np.int32]) -> MaskCase:
     parts = ImageParts(image, labels, 0.0)
     target = int(model(image[None])[0].argmax())
-    scores = _asked(lambda masks: model(parts.compose(masks, np.random.default_rng(0)))[:, target], len(parts.names))
+    at_once = 1024 if image.size < 4096 else 8  # large nets are fastest in small batches
+    scores = _asked(lambda masks: model(parts.compose(masks, np.random.default_rng(0)))[:, target], len(parts.names), at_once)
     case = MaskCase(kind, about, image, labels, "bernoulli", scores)
     shown = _some_masks(case.d)[:, labels]
     _check(case.of_images, lambda images: model(images)[:, target],
@@ -229,9 +230,9 @@ def weighted_least_squares(design: Floats, scores: Floats, weights: Floats) -> F
     return np.linalg.lstsq(columns * root, scores * root[:, 0], rcond=None)[0][1:]
 
 
-def _asked(score: Callable[[NDArray[np.bool_]], Floats], d: int) -> Floats:
+def _asked(score: Callable[[NDArray[np.bool_]], Floats], d: int, at_once: int) -> Floats:
     masks = all_masks(d)
-    return np.concatenate([score(part) for part in np.array_split(masks, max(len(masks) // 64, 1))])
+    return np.concatenate([score(masks[first:first + at_once]) for first in range(0, len(masks), at_once)])
 
 
 def _some_masks(d: int) -> NDArray[np.bool_]:
