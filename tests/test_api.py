@@ -1,3 +1,4 @@
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -103,6 +104,7 @@ def test_one_bad_input_does_not_lose_the_others():
         wt.explain(GOOD, ["a good film", "", "a bad film"], samples=20)
     assert [e is None for e in caught.value.explanations] == [False, True, False]
     assert set(caught.value.errors) == {1}
+    assert pickle.loads(pickle.dumps(caught.value)).explanations == caught.value.explanations
 
 
 NAN_IMAGE = IMAGE.copy()
@@ -126,7 +128,8 @@ def fails_later(batch):
     (bright, IMAGE, {"parts": "grid:99x2"}, "1 to 16 rows"), (bright, IMAGE, {"parts": "grid:two"}, "grid:ROWSxCOLUMNS"),
     (bright, IMAGE, {"parts": "slic:0"}, "whole number"), (bright, IMAGE, {"parts": "squares"}, "parts must begin with"),
     (bright, IMAGE, {"parts": np.zeros((3, 3), int)}, "one whole number a pixel"), (bright, IMAGE, {"fill": "pink"}, "fill must be"),
-    (bright, IMAGE, {"fill": (1.0, 2.0)}, "one number or 3"),
+    (bright, IMAGE, {"fill": (1.0, 2.0)}, "one number or 3"), (bright, (IMAGE * 255).astype(np.uint8), {"fill": 300}, "must fit"),
+    (wt.model(bright, layout="NCHW"), np.ones((2, 8, 8)), {}, "1, 3 or 4 channels"),
     (bright, np.ones(4), {"background": np.ones((9, 4))}, "vary|varies|constant"),
     (bright, np.ones(4), {}, "background"), (bright, np.ones((2, 2, 2, 2, 2)), {}, "an input must be"),
     (lambda b: np.full(len(b), np.nan), "a good film", {}, "finite scores"), (wrong_rows, "a good film", {}, "one row of scores"),
@@ -214,6 +217,19 @@ def test_words_that_name_files_are_read_as_files(tmp_path):
     for name in ("nothing.wav", "nothing.png", "nothing.txt"):
         with pytest.raises(ValueError, match="nothing"):
             wt.explain(GOOD, name)
+
+
+def test_lists_may_mix_sizes_and_paths(tmp_path):
+    from PIL import Image
+
+    Image.fromarray((IMAGE * 255).astype(np.uint8)).save(tmp_path / "a.png")
+    found = wt.explain(bright, [IMAGE, np.ones((8, 12)), tmp_path / "a.png"], parts="grid:2x2", fill="black")
+    assert [e.as_map().shape for e in found] == [(16, 16), (8, 12), (16, 16)]
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    found = wt.explain(GOOD, "a good film", seed=np.int64(3), samples=np.int64(30), root=np.bool_(True), width=np.float32(0.25))
+    assert wt.Explanation.load(found.save(tmp_path / "e.json")) == found
 
 
 def test_two_channels_are_averaged_by_the_user():

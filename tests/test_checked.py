@@ -17,7 +17,7 @@ BATCH = np.zeros((3, 2))
     (0.5, "got shape"),
     ([[1, np.nan]] * 3, "finite scores, got nan for input 0"),
     ([[1.0, 2.0], [np.inf, 0.0], [0.0, 0.0]], "got inf for input 1 of a batch of 3"),
-    ("yes", "must return numbers"),
+    ("yes", "must return numbers"), (["1", "0", "1"], "must return numbers"), ([1j, 2j, 3j], "must return numbers"),
     ([[1], [1, 2], [3]], "must return numbers"),
     (None, "finite scores|must return"),
 ])
@@ -98,6 +98,15 @@ def test_scikit_learn_models_of_every_kind():
     np.testing.assert_array_equal(model.labels(model(rows[:100])), two.predict(rows[:100]))
 
 
+def test_class_names_that_are_numbers_mean_the_class():
+    model = wt.model(lambda batch: np.tile([0.1, 0.2, 0.7], (len(batch), 1)), classes=[1, 2, 3])
+    assert [model.class_index(name, 3) for name in ("1", "3", "0", "-1")] == [0, 2, 0, 2]
+    with pytest.raises(ValueError, match="could mean the class named '1' or the one at position 1"):
+        model.class_index(1, 3)
+    with pytest.raises(ValueError, match="one of the model's classes"):
+        model.class_index("²", 3)
+
+
 def test_an_unfitted_estimator_says_so():
     from sklearn.linear_model import LogisticRegression
 
@@ -147,7 +156,7 @@ def test_random_fills_are_remembered_by_the_state_of_the_generator():
     assert (asked.score(masks, generator(2)) != asked.score(masks, generator(1))).any()
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5, "8"])
+@pytest.mark.parametrize("size", [0, -1, 2.5, "8", True])
 def test_batch_sizes_are_whole_and_positive(size):
     with pytest.raises(ValueError, match="batch_size must be"):
         question(Additive((1.0,)), Bits(1), batch_size=size)

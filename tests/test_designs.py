@@ -80,7 +80,7 @@ def test_masks_of_one_size_are_equally_likely():
     masks = all_masks(5)
     two = masks[masks.sum(axis=1) == 2]
     for seed in range(2000):
-        plan = MaskPlan.make(5, "uniform_kept", COSINE, 20, True, generator(seed))
+        plan = MaskPlan.make(5, "uniform_kept", Kernel("l2", 100.0), 20, True, generator(seed))
         drawn = np.vstack([s for c, s in zip(plan.cells, plan.sequences, strict=True) if c.sizes[0] == 2])
         counts += (two[:, None] == drawn[None]).all(axis=2).sum(axis=1)
     expected = counts.sum() / 10
@@ -104,10 +104,40 @@ def test_drawing_on_asks_only_for_what_is_new():
     assert sum(calls) == 400
 
 
+@examples(150)
+@given(d=st.integers(2, 400), samples=st.integers(20, 3000), sampling=st.sampled_from(SAMPLING),
+       width=st.sampled_from([0.03, 0.06, 0.25, 1.0]), root=st.booleans(), distinct=st.booleans())
+def test_exactly_the_samples_asked_for_are_spent(d, samples, sampling, width, root, distinct):
+    try:
+        cells = strata(d, law(sampling, d, samples), Kernel("cosine", width, root), samples)
+    except ValueError:
+        return  # so narrow that nothing counts: refused in words
+    counts = allocate(cells, samples, distinct)
+    available = sum(c.population for c in cells) if distinct else samples
+    assert counts.sum() == min(samples, available)
+
+
+def test_the_law_of_a_coin_is_finite_for_any_number_of_parts():
+    chances = law("bernoulli", 3000, 100)
+    assert np.isfinite(chances).all()
+    assert chances.sum() == pytest.approx(1)
+
+
+def test_small_shares_are_joined_so_that_they_cost_little():
+    cells = strata(60, law("bernoulli", 60, 150), Kernel("l2", 5.8), 150)
+    assert len(cells) < 20
+    assert min(c.share for c in cells[:-1]) > 2 * sum(c.share for c in cells) / 150
+
+
+def test_a_kernel_that_sees_nothing_is_refused():
+    with pytest.raises(ValueError, match="so narrow that hardly any changed input counts"):
+        strata(20, law("uniform_kept", 20, 500), Kernel("cosine", 0.001), 500)
+
+
 def test_allocation_follows_the_shares():
     cells = strata(20, law("uniform_kept", 20, 10000), COSINE, 10000)
     counts = allocate(cells, 10000, True)
-    open_cells = [i for i, c in enumerate(cells) if 2 < counts[i] < c.population]
+    open_cells = [i for i, c in enumerate(cells) if 50 < counts[i] < c.population]
     ratio = counts[open_cells] / np.array([cells[i].share for i in open_cells])
     assert ratio.max() / ratio.min() < 1.05
     assert counts.sum() == 10000

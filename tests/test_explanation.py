@@ -64,6 +64,39 @@ def test_files_that_are_no_explanations(tmp_path, content, message):
         wt.Explanation.load(tmp_path / "e.json")
 
 
+def damaged(**changes):
+    def change(data):
+        for path, value in changes.items():
+            *ways, last = path.split("__")
+            inner = data
+            for way in ways:
+                inner = inner[way]
+            inner[last] = value
+        return data
+    return change
+
+
+@pytest.mark.parametrize("change", [
+    damaged(scores=[1.0]), damaged(scores=[float("nan")] * 4), damaged(view=[1]), damaged(view={"kind": "image"}),
+    damaged(view__labels__zlib="AAAA"), damaged(view__labels__dtype="object"), damaged(view__labels__shape=[10**9, 10**9]),
+    damaged(view__labels__shape=[-1, 4]), damaged(names=["a"]), damaged(view__pixels__shape=[2, 2, 2]), damaged(standard_errors=[1])])
+def test_a_hostile_file_is_one_clear_error(tmp_path, change):
+    found = wt.explain(lambda b: b.mean(axis=(1, 2)), np.eye(8), parts="grid:2x2")
+    (tmp_path / "e.json").write_text(json.dumps(change(found.to_json())))
+    with pytest.raises(ValueError, match=r"\w"):
+        wt.Explanation.load(tmp_path / "e.json")
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_is_refused(tmp_path):
+    import base64
+    import zlib
+
+    data = wt.explain(lambda b: b.mean(axis=(1, 2)), np.eye(8), parts="grid:2x2").to_json()
+    data["view"]["labels"]["zlib"] = base64.b64encode(zlib.compress(bytes(10**8))).decode()
+    with pytest.raises(ValueError, match="must have 256 bytes, got more"):
+        wt.Explanation.from_json(data)
+
+
 def test_a_newer_format_is_refused(pair, tmp_path):
     data = pair[0].to_json() | {"format": 99}
     (tmp_path / "e.json").write_text(json.dumps(data))

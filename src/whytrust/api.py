@@ -33,6 +33,10 @@ class SomeFailed(ValueError):
         super().__init__(f"{len(errors)} of {len(explanations)} inputs could not be explained; the other "
                          f"{len(explanations) - len(errors)} are in .explanations. Input {first}: {errors[first]}{more}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by what it holds, not by its message."""
+        return type(self), (self.explanations, self.errors)
+
 
 def model(obj: Any, **options: Any) -> CheckedModel:
     """Any model as one that whytrust can ask: a callable on a batch, a scikit-learn estimator or pipeline, a torch module.
@@ -60,6 +64,9 @@ def model(obj: Any, **options: Any) -> CheckedModel:
     raise TypeError(f"a model must be a callable on a batch, a scikit-learn estimator or a torch module, got {_what(obj)}")
 
 
+_wrap = model  # `explain` has an argument of that name
+
+
 def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts: Any = None, seed: int = 0,
             **hyper_parameters: Any) -> Any:
     """Why does the model score `x` as it does? One Explanation, or a list for several inputs or targets.
@@ -68,12 +75,12 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     calls. Hyper-parameters go where they belong: to the parts (fill, background, bins, …), the model calls (batch_size), or
     the method (samples, variant, family, …).
     """
-    wrapped = globals()["model"](model)
+    wrapped = _wrap(model)
     generator(seed)
     explainer, of_parts, batch_size = _sort_out(method, hyper_parameters)
     of_parts = inputs.prepare(of_parts)
     items = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
-    ask = _Asking(wrapped, explainer, target, parts, seed, of_parts, batch_size)
+    ask = _Asking(wrapped, explainer, target, parts, int(seed), of_parts, batch_size)
     with Progress("explaining") as progress:
         if items is None:
             return ask(x, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -72,24 +73,29 @@ class CheckedModel:
 
     def class_index(self, target: int | str, columns: int) -> int:
         """The column a class name or an index (negative counts from the end) stands for."""
-        if isinstance(target, str) and not target.lstrip("-").isdigit():
-            names = self.classes or ()
-            if target not in names:
-                known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") if names else "none were given"
-                raise ValueError(f"target must be one of the model's classes ({known}), got {target!r}")
+        names = self.classes or ()
+        if isinstance(target, str) and target in names:
             return names.index(target)
+        if isinstance(target, str) and not re.fullmatch("-?[0-9]+", target):
+            known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") if names else "none were given"
+            raise ValueError(f"target must be one of the model's classes ({known}), got {target!r}")
         if isinstance(target, bool) or not isinstance(target, int | np.integer | str):
             raise TypeError(f"target must be a class name, an index or None, got {target!r}")
         index = int(target)
         if not -columns <= index < columns:
             raise ValueError(f"target must be an index from 0 to {columns - 1}, got {index}")
+        if not isinstance(target, str) and str(index) in names and names[index] != str(index):
+            raise ValueError(f"target={index} could mean the class named {str(index)!r} or the one at position {index}, "
+                             f"named {names[index]!r}; pass the name as text")
         return index % columns
 
     def _array(self, raw: Any, n: int) -> Floats:
-        detached = raw.detach().cpu() if hasattr(raw, "detach") else raw
         try:
-            scores = np.array(detached, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            values = np.asarray(raw.detach().cpu().double() if hasattr(raw, "detach") else raw)
+            if values.dtype.kind not in "biufO" or isinstance(raw, np.ma.MaskedArray):
+                raise TypeError(f"{type(raw).__name__} of {values.dtype}")
+            scores = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{self.name} must return numbers, one row for each input, "
                              f"got {type(raw).__name__} ({error})") from error
         if scores.ndim == 1 and len(scores) == n:

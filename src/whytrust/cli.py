@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import whytrust
 from whytrust import api, inputs
 from whytrust.checked import CheckedModel
@@ -88,7 +90,7 @@ def _explain(options: argparse.Namespace) -> int:
         model = api.model(model, layout=options.layout)
     names = ("parts", "budget", "fill", "variant", "family", "batch_size")
     given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
-    if isinstance(given.get("fill"), str):
+    if isinstance(given.get("fill"), str) and (given.get("parts") or "").partition(":")[0] not in inputs.SPECS["text"]:
         given["fill"] = _number(given["fill"])
     for name in ("samples", "features"):
         if getattr(options, name) is not None:
@@ -110,7 +112,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _diff(options: argparse.Namespace) -> int:
     first, second = Explanation.load(options.first), Explanation.load(options.second)
-    difference = second.minus(first)
+    difference = first.minus(second)
     _show([first, second, difference] if options.out else [difference], options)
     return 0
 
@@ -184,12 +186,16 @@ def _module(place: str) -> Any:
     path = Path(place)
     if not path.is_file():
         raise ValueError(f"MODEL names the file {place}, which does not exist")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"_whytrust_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
     return module
 
 
@@ -215,8 +221,9 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
     if not exists and " " not in text and path.suffix.lower() in (*inputs.FILES, ".npy"):
         raise ValueError(f"INPUT names the file {text}, which does not exist")
     if exists and path.suffix == ".npy":
-        return need("numpy", "image").load(path, allow_pickle=False)
-    given.pop("rate", None) if exists else None
+        return np.load(path, allow_pickle=False)
+    if exists:
+        given.pop("rate", None)  # a file knows its own
     return path if exists else text
 
 

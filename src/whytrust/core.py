@@ -5,6 +5,7 @@ Imports numpy and the checked model alone; every other module imports this one.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -190,7 +191,8 @@ class Question:
 
     def __post_init__(self) -> None:
         """Check the batch size here, where every caller passes."""
-        if self.batch_size is not None and (not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1):
+        whole = isinstance(self.batch_size, int | np.integer) and not isinstance(self.batch_size, bool)
+        if self.batch_size is not None and (not whole or self.batch_size < 1):
             raise ValueError(f"batch_size must be a whole number >= 1, got {self.batch_size!r}")
         if not self.memory.watched:
             object.__setattr__(self, "memory", Memory((self.target,)))
@@ -221,9 +223,15 @@ class Question:
         masks = check_masks(masks, self.d)
         if self.parts.deterministic:
             return self._remembered(masks, rng)[:, self._column]
-        batches = lambda part: self.parts.compose(masks[part], rng)  # noqa: E731 - one line beside its use
-        return self._streamed(f"{zlib.crc32(np.packbits(masks).tobytes())}-{len(masks)}", rng,
-                              lambda: self._ask(len(masks), batches))[:, self._column]
+        answers = np.empty(len(masks))
+        whole = masks.all(axis=1)
+        if whole.any():
+            answers[whole] = self.original[self.target]
+        asked = masks[~whole]
+        key = hashlib.blake2b(np.packbits(asked).tobytes(), digest_size=16).hexdigest()
+        answers[~whole] = self._streamed(f"{key}-{len(asked)}", rng, lambda: self._ask(
+            len(asked), lambda part: self.parts.compose(asked[part], rng)))[:, self._column]
+        return answers
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Draws, Floats]:
         """n drawn inputs and the target's score of each."""
@@ -247,6 +255,9 @@ class Question:
 
     @property
     def _column(self) -> int:
+        if self.target not in self.memory.watched:
+            raise ValueError(f"this question watches targets {self.memory.watched}, not {self.target}; "
+                             "ask through question.watching([…])")
         return self.memory.watched.index(self.target)
 
     def _remembered(self, masks: Masks, rng: np.random.Generator) -> Floats:

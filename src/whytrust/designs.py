@@ -35,7 +35,8 @@ def law(sampling: str, d: int, samples: int) -> Floats:
     elif sampling == "uniform_removed":
         chances = (sizes <= d - 1).astype(np.float64)
     elif sampling == "bernoulli":
-        chances = np.exp([math.lgamma(d + 1) - math.lgamma(s + 1) - math.lgamma(d - s + 1) for s in sizes])
+        logs = np.array([-math.lgamma(s + 1) - math.lgamma(d - s + 1) for s in sizes])
+        chances = np.exp(logs - logs.max())
     else:
         raise ValueError(f"sampling must be one of {', '.join(SAMPLING)}, got {sampling!r}")
     chances = chances / chances.sum() * (1 - 1 / samples)
@@ -95,14 +96,14 @@ class Stratum:
 
 
 def strata(d: int, law_of_sizes: Floats, kernel: Kernel, samples: int) -> list[Stratum]:
-    """The sizes that can occur, one a stratum; neighbours are joined where each would get fewer than four samples."""
+    """The sizes that can occur, one a stratum; neighbours are joined where their shares are worth fewer than four samples."""
     shares = law_of_sizes * kernel.of_sizes(d)
-    sizes = np.flatnonzero(shares > 0)
-    most = max(samples // 4, 1)
-    rest = sizes[sizes < d]
-    all_of_them = sum(math.comb(d, int(s)) for s in rest)
-    apart = len(rest) <= most or all_of_them < samples
-    groups = [np.array([s]) for s in rest] if apart else np.array_split(rest, most)
+    rest = np.flatnonzero(shares[:d] > 0)
+    if shares[rest].sum() < 1e-9 * shares[d]:
+        raise too_narrow(kernel, d)
+    groups = [np.array([s]) for s in rest]
+    if not _fewer_masks_than(samples, d, rest):
+        groups = _joined(rest, shares, 4 * shares.sum() / samples)
     groups = [*groups, np.array([d])]
     return [
         Stratum(g, shares[g] / shares[g].sum(), float(shares[g].sum()),
@@ -111,22 +112,46 @@ def strata(d: int, law_of_sizes: Floats, kernel: Kernel, samples: int) -> list[S
     ]
 
 
+def too_narrow(kernel: Kernel, d: int) -> ValueError:
+    """The error for a kernel under which nothing but the input itself counts."""
+    usual = 0.25 if kernel.distance == "cosine" else 0.75 * d**0.5
+    return ValueError(f"width={kernel.width:.3g} is so narrow that hardly any changed input counts beside the input itself; "
+                      f"use a wider kernel (the default for these parts is {usual:.3g})")
+
+
+def _fewer_masks_than(samples: int, d: int, sizes: NDArray[np.intp]) -> bool:
+    return d < 63 and sum(math.comb(d, int(s)) for s in sizes) < samples
+
+
+def _joined(sizes: NDArray[np.intp], shares: Floats, enough: float) -> list[NDArray[np.intp]]:
+    """Neighbouring sizes together until they have `enough` share, from the largest down; what is left joins the last."""
+    groups: list[list[int]] = [[]]
+    for size in sizes[::-1]:
+        if shares[groups[-1]].sum() >= enough:
+            groups.append([])
+        groups[-1].append(int(size))
+    if len(groups) > 1 and shares[groups[-1]].sum() < enough:
+        last = groups.pop()
+        groups[-1] += last
+    return [np.array(sorted(g)) for g in reversed(groups)]
+
+
 def allocate(cells: list[Stratum], samples: int, distinct: bool) -> NDArray[np.int64]:
     """How many masks to draw from each stratum: in proportion to its share, at least two, never more than it has."""
-    shares = np.array([c.share for c in cells])
+    shares = np.log([c.share for c in cells])  # logarithms: far strata of a narrow kernel weigh 1e-100 of the near ones
     most = np.array([min(c.population, samples) if distinct else samples for c in cells])
     most[-1] = 1  # the input itself has one answer, whatever the fill
     least = np.minimum(2, most)
     # Water-filling: what a full stratum cannot take, or a small one needs beyond its share, is evened out over the others.
-    low, high = 0.0, samples / shares[shares > 0].min()
-    for _ in range(200):
+    low, high = (np.log(least) - shares).min(), (np.log(most) - shares).max()
+    for _ in range(100):
         middle = (low + high) / 2
-        counts = np.clip(middle * shares, least, most)
+        counts = np.clip(np.exp(np.minimum(middle + shares, 700)), least, most)
         low, high = (middle, high) if counts.sum() < samples else (low, middle)
     whole = np.floor(counts).astype(np.int64)
-    left = round(min(samples, counts.sum()) - whole.sum())
-    for i in np.argsort(-(counts - whole), kind="stable")[: max(left, 0)]:
-        whole[i] += whole[i] < most[i]
+    room = np.argsort(-(counts - whole), kind="stable")
+    room = room[whole[room] < most[room]]
+    whole[room[: max(samples - whole.sum(), 0)]] += 1
     return np.asarray(whole)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -136,6 +137,13 @@ class Explanation:
             raise ValueError("an explanation's JSON must be an object with scores and view, as e.save('e.json') writes it")
         if data.get("format", 0) > FORMAT:
             raise ValueError(f"this explanation has format {data['format']}, newer than {FORMAT}: update whytrust to read it")
+        try:
+            return cls._read(data)
+        except (KeyError, TypeError, AttributeError, IndexError, RecursionError, zlib.error) as error:
+            raise ValueError(f"this is no explanation as e.save('e.json') writes it: {type(error).__name__} {error}") from error
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Explanation:
         values = {k: v for k, v in data.items() if k in cls.__dataclass_fields__}
         values["view"] = views.from_json(data["view"])
         for name in ("scores", "standard_errors", "origin"):
@@ -144,14 +152,19 @@ class Explanation:
             values["selected"] = np.array(values["selected"], dtype=bool)
         for name in ("names", "undecided", "notes"):
             values[name] = tuple(values.get(name) or ())
-        return cls(**values)
+        made = cls(**values)
+        for array in (made.scores, made.standard_errors, made.origin, made.selected):
+            if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
+                raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
+        views.check(made.view, len(made.names))
+        return made
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
         """Read what e.save("e.json") wrote."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{path} must be an explanation saved as JSON: {error}") from error
         if isinstance(data, dict) and "explanations" in data:
             raise ValueError(f"{path} holds {len(data['explanations'])} explanations: read it with whytrust.Gallery.load")

@@ -100,7 +100,7 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
         return files(item) if _is_folder(item) else None
     if hasattr(item, "iterrows") and hasattr(item, "columns"):
         return [item.iloc[i] for i in range(len(item))]
-    if options.get("background") is None and getattr(getattr(item, "dtype", None), "kind", "") in "OUT" and np.ndim(item) == 1:
+    if options.get("background") is None and getattr(getattr(item, "dtype", None), "kind", "-") in "OUT" and np.ndim(item) == 1:
         texts = list(item)
         return texts if texts and all(isinstance(text, str) for text in texts) else None
     if isinstance(item, np.ndarray):

@@ -147,18 +147,17 @@ def _forward(moments: Moments, able: NDArray[np.intp], most: int) -> NDArray[np.
 def _symmetric_solve(matrix: Floats, vector: Floats) -> Floats:
     """Solve, by least norm where parts cannot be told apart (two words always hidden together)."""
     try:
-        factor = np.linalg.cholesky(matrix)
-        if np.diag(factor).min() > 1e-7 * np.diag(factor).max():
-            return np.asarray(np.linalg.solve(matrix, vector))
+        pivots = np.diag(np.linalg.cholesky(matrix))
+        sound = pivots.min() > 1e-7 * pivots.max()
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
-    return np.asarray(np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
+        sound = False
+    return np.asarray(np.linalg.solve(matrix, vector) if sound else np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
 
 
 def r_squared(scores: Floats, weights: Floats, predicted: Floats) -> float:
     """Weighted R²; 1 where the scores never vary and are predicted so."""
     total = float(weights @ (scores - weights @ scores / weights.sum()) ** 2)
     left = float(weights @ (scores - predicted) ** 2)
-    if total <= 1e-24 * max(1.0, float(weights @ scores**2)):
+    if total <= 1e-24 * float(weights @ scores**2):
         return 1.0
     return 1 - left / total

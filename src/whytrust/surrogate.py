@@ -21,6 +21,8 @@ MOST_PARTS = 32
 """Beyond this a quadratic has too many terms to learn from a few thousand samples, and fitting it is no longer cheap."""
 PAYS_BELOW = 0.9
 """Used where its held-out squared error is below this share of a linear fit's."""
+SAMPLES_A_TERM = 3
+"""The quadratic is used where there are at least so many samples for each of its terms; with fewer, weights were biased."""
 SAMPLES_A_CONTROL = 6
 """Controls are used where there are at least so many samples for each; with fewer, standard errors came out 5 % too small."""
 MOST_CONTROLS = 600
@@ -53,7 +55,7 @@ def fold_of(sample: Sample, folds: int = FOLDS) -> NDArray[np.intp]:
 def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
     """The sample's moments with the surrogate as control variate; None where held-out folds show that it does not pay."""
     n, d = sample.rows.shape
-    if d > MOST_PARTS or n < 1.5 * (1 + d + d * (d - 1) / 2) or sample.exact:
+    if d > MOST_PARTS or n < SAMPLES_A_TERM * (1 + d + d * (d - 1) / 2) or sample.exact:
         return None
     fold = fold_of(sample)
     quadratic, surrogates = _cross_fitted(sample, fold, lambda part: _quadratic(sample.rows[part]))

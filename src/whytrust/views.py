@@ -6,6 +6,7 @@ A view knows the input as a person sees or hears it and where each part lies in 
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -99,6 +100,8 @@ class TableView:
         return _fields(self)
 
 
+LARGEST = 1 << 30
+"""Bytes of one array that a file may hold."""
 VIEWS: dict[str, type[Any]] = {v.kind: v for v in (ImageView, TextView, SoundView, TableView)}
 
 
@@ -109,6 +112,28 @@ def from_json(data: dict[str, Any]) -> View:
     cls = VIEWS[data["kind"]]
     view: View = cls(**{f.name: _decode(data[f.name]) for f in fields(cls)})
     return view
+
+
+def check(view: View, parts: int) -> None:
+    """Refuse a view whose arrays do not fit each other or the number of parts: it may come from anyone's file."""
+    if isinstance(view, ImageView):
+        good = view.pixels.dtype == np.uint8 and view.pixels.shape == (*view.labels.shape, 3) and _fit(view.labels, parts)
+    elif isinstance(view, SoundView):
+        good = (view.spectrogram.ndim == 2 and view.spectrogram.shape == view.labels.shape and _fit(view.labels, parts)
+                and (view.wave is None or view.wave.ndim == 1)
+                and (view.wave_labels is None or (view.wave_labels.ndim == 1 and _fit(view.wave_labels, parts))))
+    elif isinstance(view, TextView):
+        inside = all(0 <= start <= end <= len(view.text) for spans in view.spans for start, end in spans)
+        good = isinstance(view.text, str) and len(view.spans) == parts and inside
+    else:
+        assert isinstance(view, TableView)
+        good = len(view.columns) == len(view.values) == len(view.conditions) == parts
+    if not good:
+        raise ValueError(f"the {view.kind} in this file does not fit its {parts} parts")
+
+
+def _fit(labels: NDArray[np.int32], parts: int) -> bool:
+    return labels.size > 0 and labels.dtype.kind in "iu" and int(labels.min()) >= 0 and int(labels.max()) < parts
 
 
 def encode(value: Any) -> Any:
@@ -125,6 +150,14 @@ def _fields(view: Any) -> dict[str, Any]:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict) and "zlib" in value:
-        data = np.frombuffer(zlib.decompress(base64.b64decode(value["zlib"])), dtype=np.dtype(value["dtype"]))
-        return data.reshape(value["shape"]).copy()
+        dtype, shape = np.dtype(value["dtype"]), tuple(int(n) for n in value["shape"])
+        size = dtype.itemsize * math.prod(shape)
+        if dtype.kind not in "biuf" or min(shape, default=0) < 0 or size > LARGEST:
+            raise ValueError(f"an array must be plain numbers of at most {LARGEST:,} bytes, got {dtype} {shape}")
+        # Never unpacks more than the shape says, whatever the file would unpack to.
+        raw = zlib.decompressobj().decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
+        if len(raw) != size:
+            came = "more" if len(raw) > size else len(raw)
+            raise ValueError(f"an array of {dtype} {shape} must have {size} bytes, got {came}")
+        return np.frombuffer(raw, dtype=dtype).reshape(shape).copy()
     return tuple(_decode(v) for v in value) if isinstance(value, list) else value

@@ -115,13 +115,13 @@ def test_a_long_row_of_dots_or_spaces_takes_no_quadratic_time():
 
 @given(TEXTS, st.sampled_from(SPECS), st.sampled_from([None, "", "[MASK]"]))
 def test_showing_everything_gives_the_text_back(text, spec, fill):
-    parts = TextParts.from_spec(text, spec, fill=fill)
+    parts = TextParts.cut(text, spec, fill=fill)
     assert parts.compose(np.ones((2, len(parts.names)), bool), RNG) == [text, text]
 
 
 @given(TEXTS, st.sampled_from(SPECS), st.integers(0, 9), st.sampled_from([None, "<hidden>"]))
 def test_hiding_parts_changes_exactly_their_spans(text, spec, seed, fill):
-    parts = TextParts.from_spec(text, spec, fill=fill)
+    parts = TextParts.cut(text, spec, fill=fill)
     masks = masks_for(parts, 4, seed)
     for mask, composed in zip(masks, parts.compose(masks, RNG), strict=True):
         expected = text
@@ -133,7 +133,7 @@ def test_hiding_parts_changes_exactly_their_spans(text, spec, seed, fill):
 
 @given(TEXTS, st.sampled_from(SPECS))
 def test_spans_are_apart_and_inside_and_names_are_distinct(text, spec):
-    parts = TextParts.from_spec(text, spec)
+    parts = TextParts.cut(text, spec)
     flat = sorted(span for spans in parts.spans for span in spans)
     assert all(0 <= start < end <= len(text) for start, end in flat)
     assert all(first[1] <= second[0] for first, second in pairwise(flat))
@@ -151,7 +151,7 @@ def test_a_bag_holds_the_same_occurrences_grouped_by_how_they_are_written(text):
 
 @given(TEXTS, st.sampled_from(SPECS), st.integers(0, 9))
 def test_a_composed_text_does_not_depend_on_its_batch(text, spec, seed):
-    parts = TextParts.from_spec(text, spec)
+    parts = TextParts.cut(text, spec)
     masks = masks_for(parts, 5, seed)
     batch = parts.compose(masks, RNG)
     assert batch == [parts.compose(masks[i:i + 1], RNG)[0] for i in range(5)]

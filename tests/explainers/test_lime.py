@@ -205,6 +205,20 @@ def test_equal_weights_are_called_separated_in_at_most_five_percent_of_runs():
     assert stopped / runs <= 0.05
 
 
+def test_equal_columns_of_a_table_are_rarely_called_separated():
+    background = np.tile(np.linspace(-1, 1, 40)[:, None], (1, 2))
+    both = lambda b: b[:, 0] * b[:, 1] + b[:, 0] + b[:, 1]  # noqa: E731
+    runs = 200
+    apart = [not any("budget" in note for note in wt.explain(both, [0.3, 0.3], background=background, samples="auto", budget=1024,
+                                                             top=1, features="all", seed=seed).notes) for seed in range(runs)]
+    assert np.mean(apart) <= 0.05 + 1.64 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_the_budgets_end_is_a_look_like_any_other(rng):
+    found = Lime(samples="auto", budget=64, top=2, features="all")(question(Additive((2.0, 1.0, *[0.0] * 8)), Bits(10)), rng)
+    assert not any("budget" in note for note in found.notes)
+
+
 def test_auto_on_a_table_stops_early_too(rng):
     background = rng.normal(size=(300, 6))
     found = wt.explain(lambda b: np.tanh(3 * b[:, 0] + b[:, 1] * b[:, 2]), background[0] + 1, background=background,
@@ -344,7 +358,7 @@ def test_several_targets_share_one_set_of_model_calls(rng):
     for parts in (Bits(3), Bits(3, deterministic=False, noise=0.1)):
         calls.clear()
         both = [Lime(samples=50)(q, generator(0)) for q in question(model, parts).watching([0, 1])]
-        assert sum(calls) == both[0].calls <= 51
+        assert sum(calls) == both[0].calls <= 50
         np.testing.assert_allclose(both[0].scores, [1, 2, 3], atol=0.2)
         np.testing.assert_allclose(both[1].scores, [3, -2, 1], atol=0.2)
 
@@ -407,6 +421,25 @@ def test_a_constant_model_has_nothing_to_explain(rng):
 def test_wrong_settings_are_refused(options, message, rng):
     with pytest.raises(ValueError, match=message):
         Lime(**{"features": "all", **options})(question(Additive((1.0,) * 12), Bits(12)), rng)
+
+
+def test_few_samples_are_called_few(rng):
+    net = Net(10, 0)
+    assert any("samples are few" in note for note in Lime(samples=30, features="all")(question(net, Bits(10)), rng).notes)
+    assert Lime(samples=14, features="all")(question(net, Bits(10)), rng).standard_errors is None
+
+
+@pytest.mark.parametrize("samples", [500, "auto"])
+def test_a_kernel_too_narrow_for_a_table_is_refused(samples, rng):
+    background = rng.normal(size=(200, 4))
+    with pytest.raises(ValueError, match="so narrow"):
+        wt.explain(lambda b: b[:, 0], background[0], background=background, width=0.01, samples=samples)
+
+
+def test_margins_are_not_read_as_probabilities(rng):
+    margin = lambda b: np.column_stack([-(m := 0.3 + 0.05 * b.sum(axis=1) + 0.2 * (b.sum(axis=1) == 6)), m])  # noqa: E731
+    found = Lime(samples=63, distance="l2", width=100.0)(question(margin, Bits(6), target=1), rng)
+    assert not any("would decide for" in note for note in found.notes)
 
 
 def test_one_part_cannot_be_compared(rng):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,8 @@ class ImageParts:
         array = check_image(image)
         first = layout == "NCHW" and array.ndim == 3
         if first and array.shape[0] not in (1, 3, 4):
+            if array.shape[-1] not in (1, 3, 4):
+                raise ValueError(f"an image must have 1, 3 or 4 channels, first or last, got shape {array.shape}")
             array = np.ascontiguousarray(np.moveaxis(array, -1, 0))
         if not first and array.ndim == 3 and array.shape[-1] not in (1, 3, 4):
             hint = ("; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4)
@@ -137,6 +138,8 @@ class ImageParts:
 
 def check_image(image: Any) -> NDArray[Any]:
     """A file, a PIL image or an array, as a finite numeric array."""
+    if hasattr(image, "detach"):
+        image = image.detach().cpu()
     array = read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
     if array.dtype == bool:
         array = array.astype(np.uint8)
@@ -262,9 +265,6 @@ def _check_fill(fill: Any, image: NDArray[Any]) -> str | float | tuple[float, ..
     channels = min(image.shape[2], 3) if image.ndim == 3 else 1
     if values.ndim > 1 or (values.ndim == 1 and len(values) != channels) or not np.isfinite(values).all():
         raise ValueError(f"a constant fill must be one number or {channels} (one a channel), got {fill!r}")
+    if image.dtype.kind in "ui" and (values.min() < np.iinfo(image.dtype).min or values.max() > np.iinfo(image.dtype).max):
+        raise ValueError(f"a constant fill must fit the image's {image.dtype} pixels, got {fill!r}")
     return float(values) if values.ndim == 0 else tuple(float(v) for v in values)
-
-
-def files(folder: str | os.PathLike[str]) -> list[Path]:
-    """The image files of a folder and its sub-folders, in order."""
-    return sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in SUFFIXES)

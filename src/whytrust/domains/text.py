@@ -226,11 +226,6 @@ class TextParts:
             return cls(text, _distinct(map(label, grouped)), tuple(map(tuple, grouped.values())), fill)
         return cls(text, _distinct(map(label, written)), tuple((span,) for span in spans), fill)
 
-    @classmethod
-    def from_spec(cls, text: str, spec: str = "words", **options: Any) -> TextParts:
-        """Cut a text as a spec says: "words", "words:bag" (or "bag") or "sentences"; options are those of `cut`."""
-        return cls.cut(text, spec, **options)
-
     @cached_property
     def view(self) -> TextView:
         """The text and where its parts stand."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from whytrust import local
 from whytrust.core import DrawnParts, Draws, Floats, Question
-from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks
+from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks, too_narrow
 from whytrust.explanation import Explanation
 from whytrust.moments import SELECTIONS
 from whytrust.surrogate import Adjusted, adjust, control
@@ -71,12 +72,15 @@ class Lime:
         for name, words in (("samples", ("auto",)), ("features", ("all",)), ("budget", ()), ("top", ())):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-            if value is not None and value not in words and not whole:
+            if (value is not None or name == "top") and value not in words and not whole:
                 raise ValueError(f"{name} must be a whole number >= 1{''.join(f' or {w!r}' for w in words)}, got {value!r}")
         for name in ("ridge", "width"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | float | np.number) or not value >= 0):
-                raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+            if value is not None and (not isinstance(value, int | float | np.number) or not 0 <= value < math.inf):
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        for name in ("root", "surrogate"):
+            if getattr(self, name) not in (None, True, False):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """Sample, weigh, select, fit; then say how far the fit may be believed."""
@@ -84,9 +88,9 @@ class Lime:
             raise ValueError(f"an explanation compares parts and needs at least two, this input has {question.d} "
                              f"({', '.join(question.parts.names)}); cut it finer, or give a longer input")
         setting = self.settle(question)
-        sample, adjusted, origin = self._evidence(question, setting, rng)
-        fit = local.fit(sample, adjusted, setting.fitting, origin)
-        return _explain(question, setting, sample, fit, origin, self)
+        found = self._evidence(question, setting, rng)
+        fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
+        return _explain(question, setting, found, fit, self)
 
     def settle(self, question: Question) -> Setting:
         """Every choice made: the user's where there is one, else the variant's for this domain."""
@@ -99,7 +103,7 @@ class Lime:
         auto = chosen["samples"] == "auto"
         budget = self.budget or DEFAULTS[self.variant][question.parts.domain]["samples"]
         samples = int(budget if auto else chosen["samples"])
-        kernel = Kernel(chosen["distance"], width, chosen["root"])
+        kernel = Kernel(chosen["distance"], width, bool(chosen["root"]))
         features = None if chosen["features"] == "all" else int(chosen["features"])
         fitting = local.Fitting(chosen["selection"], features, float(chosen["ridge"]), self.family)
         least = (min(features, question.d) if features and fitting.selection != "none" else question.d) + 3
@@ -109,8 +113,7 @@ class Lime:
         top = min(self.top, features or self.top, question.d - 1)
         return Setting(samples, auto, chosen["sampling"], kernel, fitting, top)
 
-    def _evidence(self, question: Question, setting: Setting,
-                  rng: np.random.Generator) -> tuple[Sample, Adjusted | None, Floats]:
+    def _evidence(self, question: Question, setting: Setting, rng: np.random.Generator) -> Evidence:
         if setting.sampling == "draws":
             return self._drawn(question, setting, rng)
         ones = np.ones(question.d)
@@ -118,40 +121,51 @@ class Lime:
             if setting.auto:
                 raise ValueError("samples='auto' needs the stratified design; leave design out, or give a number of samples")
             masks, weights = plain_masks(question.d, setting.sampling, setting.kernel, setting.samples, rng)
-            return local.plain_sample(masks.astype(np.float64), question.score(masks, rng), weights), None, ones
+            return Evidence(local.plain_sample(masks.astype(np.float64), question.score(masks, rng), weights), None, ones)
         plan = MaskPlan.make(question.d, setting.sampling, setting.kernel, setting.samples, question.parts.deterministic, rng)
         known: list[Floats] = []
-        look, spent = 0, 0.0
-        while True:
-            look = _next_look(look, plan.total, question.d) if setting.auto else plan.total
+        for look, error in _looks(plan.total, question.d, setting.auto):
             sample = plan.ask(look, lambda masks: question.score(masks, rng), known)
             adjusted = adjust(sample, plan) if self.surrogate else None
-            error, spent = local.ERROR * (look / plan.total - spent), look / plan.total
-            if look >= plan.total or local.separated(sample, adjusted, setting.top, error):
-                return sample, adjusted, ones
+            apart = setting.auto and local.separated(sample, adjusted, setting.top, error)
+            if apart or look >= plan.total:
+                break
+        return Evidence(sample, adjusted, ones, apart)
 
-    def _drawn(self, question: Question, setting: Setting,
-               rng: np.random.Generator) -> tuple[Sample, Adjusted | None, Floats]:
+    def _drawn(self, question: Question, setting: Setting, rng: np.random.Generator) -> Evidence:
         """Tables: values are drawn, not hidden. Everything that can be drawn is asked where that costs no more."""
         everything = question.every(setting.samples)
         if everything is not None:
             draws, scores = everything
             assert draws.chances is not None
-            weights = setting.kernel.of_rows(draws.design, draws.origin) * draws.chances * setting.samples
+            weights: Floats = setting.kernel.of_rows(draws.design, draws.origin) * draws.chances * setting.samples
             zero = np.zeros(len(draws), np.intp)
-            return Sample(draws.design, scores, weights, zero, np.ones(len(draws))), None, draws.origin
+            return Evidence(Sample(draws.design, scores, weights, zero, np.ones(len(draws))), None, draws.origin)
         blocks: list[tuple[Draws, Floats]] = []
-        look, spent = 0, 0.0
-        while True:
-            before, look = look, _next_look(look, setting.samples, question.d) if setting.auto else setting.samples
+        before = 0
+        for look, error in _looks(setting.samples, question.d, setting.auto):
             blocks.append(question.draw(look - before, rng))
-            design = np.vstack([d.design for d, _ in blocks])
-            origin = blocks[0][0].origin
-            sample = local.plain_sample(design, np.concatenate([s for _, s in blocks]), setting.kernel.of_rows(design, origin))
+            before = look
+            design, origin = np.vstack([d.design for d, _ in blocks]), blocks[0][0].origin
+            weights = setting.kernel.of_rows(design, origin)
+            if weights.sum() ** 2 < (question.d + 3) * (weights**2).sum() or weights.max() < 1e-100:
+                raise too_narrow(setting.kernel, question.d)
+            sample = local.plain_sample(design, np.concatenate([s for _, s in blocks]), weights)
             adjusted = control(sample, [d for d, _ in blocks]) if self.surrogate else None
-            error, spent = local.ERROR * (look / setting.samples - spent), look / setting.samples
-            if look >= setting.samples or local.separated(sample, adjusted, setting.top, error):
-                return sample, adjusted, origin
+            apart = setting.auto and local.separated(sample, adjusted, setting.top, error)
+            if apart:
+                break
+        return Evidence(sample, adjusted, origin, apart)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was asked and answered, less noise where that could be had, and whether the top parts were seen to stand apart."""
+
+    sample: Sample
+    adjusted: Adjusted | None
+    origin: Floats
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,12 +180,20 @@ class Setting:
     top: int
 
 
-def _next_look(look: int, most: int, d: int) -> int:
-    """Looks double, so that there are few of them and the error spent on each is not."""
-    return min(max(2 * look, 4 * (d + 1), 64), most)
+def _looks(most: int, d: int, auto: bool) -> Iterator[tuple[int, float]]:
+    """(samples so far, error that may be spent): one look, or looks that double, the later the more of the 5 %."""
+    look = 0 if auto else most
+    spent = 0.0
+    while True:
+        look = min(max(2 * look, 4 * (d + 1), 64), most)
+        yield look, local.ERROR * (look / most) ** 2 - spent
+        spent = local.ERROR * (look / most) ** 2
+        if look >= most:
+            return
 
 
-def _explain(question: Question, setting: Setting, sample: Sample, fit: local.Fit, origin: Floats, lime: Lime) -> Explanation:
+def _explain(question: Question, setting: Setting, found: Evidence, fit: local.Fit, lime: Lime) -> Explanation:
+    sample, origin = found.sample, found.origin
     prediction = float(question.original[question.target])
     drawn = setting.sampling == "draws"
     binary = ((sample.rows == 0) | (sample.rows == 1)).all(axis=0)
@@ -184,7 +206,7 @@ def _explain(question: Question, setting: Setting, sample: Sample, fit: local.Fi
         origin=None if (origin == 1).all() else origin, undecided=undecided,
         rules=local.rules(fit, question.parts.names, binary, drawn),
         notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction)))
-        + tuple(_auto_notes(setting, sample, undecided)),
+        + (() if found.apart else tuple(_auto_notes(setting, sample, undecided))),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
                   "design": design, **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
                   "surrogate": fit.adjusted})
@@ -199,7 +221,7 @@ def _selected(fit: local.Fit, d: int) -> NDArray[np.bool_]:
 def _label(question: Question, local_prediction: float) -> str | None:
     """The class the local model would make of the input, where that is another than the model's (two classes only)."""
     scores = question.original
-    if len(scores) != 2 or not 0 <= scores[question.target] <= 1:
+    if len(scores) != 2 or scores.min() < 0 or abs(scores.sum() - 1) > 1e-6:
         return None
     limit = question.model.threshold if question.model.threshold is not None else 0.5
     limit = limit if question.target == 1 else 1 - limit
@@ -210,7 +232,7 @@ def _label(question: Question, local_prediction: float) -> str | None:
 
 def _auto_notes(setting: Setting, sample: Sample, undecided: tuple[int, ...]) -> list[str]:
     top = setting.top
-    if not setting.auto or sample.exact or len(sample.rows) < setting.samples:
+    if not setting.auto or sample.exact:
         return []
     inside = [r for r in undecided if r <= top]
     ranks = ", ".join(f"{r} and {r + 1}" for r in inside)

@@ -25,8 +25,8 @@ class Occlusion:
         masks = ~np.eye(question.d, dtype=bool)
         if question.parts.deterministic:
             return Explanation.of(question, "occlusion", question.original[question.target] - question.score(masks, rng))
-        if self.repeats < 2:
-            raise ValueError(f"repeats must be at least 2 where the fill draws at random, got {self.repeats}")
+        if not isinstance(self.repeats, int | np.integer) or self.repeats < 2:
+            raise ValueError(f"repeats must be a whole number >= 2 where the fill draws at random, got {self.repeats!r}")
         answers = question.score(np.repeat(masks, self.repeats, axis=0), rng).reshape(question.d, self.repeats)
         drops = question.original[question.target] - answers
         return Explanation.of(question, "occlusion", drops.mean(axis=1),
