@@ -232,6 +232,12 @@ def test_numpy_numbers_are_numbers(tmp_path):
     assert wt.Explanation.load(found.save(tmp_path / "e.json")) == found
 
 
+def test_a_word_is_a_word_even_where_a_folder_has_its_name(tmp_path, monkeypatch):
+    (tmp_path / "good film").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert wt.explain(GOOD, "good film", samples=20).names == ("good", "film")
+
+
 def test_two_channels_are_averaged_by_the_user():
     with pytest.raises(ValueError, match="looks like a sound with 2 channels"):
         wt.explain(bright, np.zeros((2, 8000)))

@@ -124,6 +124,9 @@ def test_unknown_commands_and_options_exit_with_2(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["explain", "mine.py:praise", "a good film", "--colour", "blue"])
     assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert "--colour" in err
+    assert err.count("\n") == 1
 
 
 def test_methods_doctor_version_and_help(capsys):

@@ -177,9 +177,11 @@ class Explanation:
         """The explanation in a few lines of text."""
         rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method})"]
         width = max((len(n) for n, _ in self.as_list(10)), default=0)
+        largest = np.abs(self.scores).max()
+        digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
         errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
         for name, score in self.as_list(10):
-            rows.append(f"  {name:<{width}}  {score:+.4f}" + (f" ± {errors[name]:.4f}" if name in errors else ""))
+            rows.append(f"  {name:<{width}}  {score:+.{digits}f}" + (f" ± {errors[name]:.{digits}f}" if name in errors else ""))
         if self.fidelity is not None:
             fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
             rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")

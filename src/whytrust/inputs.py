@@ -142,4 +142,6 @@ def _names_a_file(item: str | os.PathLike[str]) -> bool:
 
 
 def _is_folder(item: str | os.PathLike[str]) -> bool:
-    return (isinstance(item, os.PathLike) or (len(item) < 4096 and "\0" not in item)) and os.path.isdir(item)
+    """A text is a folder only where it is written like one: "film" is a word even where a folder of that name lies about."""
+    written = isinstance(item, os.PathLike) or ("/" in item and len(item) < 4096 and "\0" not in item)
+    return written and os.path.isdir(item)

@@ -2,6 +2,7 @@
 
 A quadratic function of the mask is fitted on folds. What it says about *all* masks is known in closed form and costs no model
 call; the samples only have to estimate what it leaves over, on masks it has not seen. Where it predicts well, few calls do.
+For tables, where values are drawn, columns of known zero mean (`Draws.controls`) do the same office.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ PAYS_BELOW = 0.9
 SAMPLES_A_TERM = 3
 """The quadratic is used where there are at least so many samples for each of its terms; with fewer, weights were biased."""
 SAMPLES_A_CONTROL = 10
-"""Controls are used where there are at least so many samples for each; with six, estimates had heavy tails: two equal columns of
-a table were called different in 6 % of runs."""
+"""Controls are used where there are at least so many samples for each; with six, estimates had heavy tails, and two equal
+columns of a table were called different in 6 % of runs."""
 MOST_CONTROLS = 600
 """Beyond this, fitting them costs more than the calls they save."""
 PENALTIES = np.logspace(-9, 1, 6)
