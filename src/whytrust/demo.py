@@ -10,7 +10,7 @@ from whytrust.explanation import Explanation, Gallery
 from whytrust.models import demos
 
 SHOWN: tuple[tuple[str, int, dict[str, int]], ...] = (
-    ("photos", 0, {"samples": 250}), ("reviews", 6, {}), ("tabular", 2, {}), ("sound", 0, {}))
+    ("photos", 0, {"samples": 300}), ("reviews", 6, {}), ("tabular", 2, {}), ("sound", 0, {}))
 
 
 def main(path: str) -> int:

@@ -17,7 +17,10 @@ from whytrust.core import Draws, Floats
 from whytrust.designs import MaskPlan, Sample
 from whytrust.moments import Moments, one_thread, solve, varies
 
-FOLDS = 5
+FOLDS = 10
+"""With five, the quadratic had 3 % more error and its intervals covered about a point less."""
+LEAST_SAMPLES = 200
+"""With fewer samples than this the surrogate saves little, and intervals covered 92 % where they should cover 95."""
 MOST_PARTS = 32
 """Beyond this a quadratic has too many terms to learn from a few thousand samples, and fitting it is no longer cheap."""
 PAYS_BELOW = 0.9
@@ -57,7 +60,7 @@ def fold_of(sample: Sample, folds: int = FOLDS) -> NDArray[np.intp]:
 def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
     """The sample's moments with the surrogate as control variate; None where held-out folds show that it does not pay."""
     n, d = sample.rows.shape
-    if d > MOST_PARTS or n < SAMPLES_A_TERM * (1 + d + d * (d - 1) / 2) or sample.exact:
+    if d > MOST_PARTS or n < max(SAMPLES_A_TERM * (1 + d + d * (d - 1) / 2), LEAST_SAMPLES) or sample.exact:
         return None
     fold = fold_of(sample)
     quadratic, surrogates = _cross_fitted(sample, fold, lambda part: _quadratic(sample.rows[part]))
