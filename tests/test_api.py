@@ -58,6 +58,22 @@ def test_channels_first_is_the_same_image():
     np.testing.assert_array_equal(first.view.pixels, last.view.pixels)
 
 
+def test_a_grey_image_gets_a_channel_where_channels_come_first():
+    shapes = []
+    wt.explain(wt.model(lambda b: shapes.append(b.shape[1:]) or bright(b), layout="NCHW"), IMAGE[..., 0], parts="grid:2x2")
+    assert set(shapes) == {(1, 16, 16)}
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "CMYK", "LA"])
+def test_a_pil_image_is_what_its_file_is(mode, tmp_path):
+    from PIL import Image
+
+    image = Image.fromarray((IMAGE * 255).astype(np.uint8)).convert(mode)
+    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
+    image.save(path)
+    assert wt.explain(bright, image, parts="grid:2x2") == wt.explain(bright, path, parts="grid:2x2")
+
+
 def test_files_pil_images_and_folders(tmp_path):
     from PIL import Image
 
@@ -236,6 +252,12 @@ def test_a_word_is_a_word_even_where_a_folder_has_its_name(tmp_path, monkeypatch
     (tmp_path / "good film").mkdir()
     monkeypatch.chdir(tmp_path)
     assert wt.explain(GOOD, "good film", samples=20).names == ("good", "film")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-10, 1.0, 1e100])
+def test_fidelity_does_not_depend_on_the_scale_of_scores(scale):
+    found = wt.explain(lambda b: scale * b.max(axis=1), np.arange(900.0), parts="time:3")
+    assert found.fidelity == pytest.approx(wt.explain(lambda b: b.max(axis=1), np.arange(900.0), parts="time:3").fidelity)
 
 
 def test_two_channels_are_averaged_by_the_user():

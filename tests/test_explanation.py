@@ -21,6 +21,28 @@ def test_the_difference_is_part_by_part(pair):
     assert "difference" in difference.as_html().lower()
 
 
+def test_errors_of_a_difference_are_added_where_the_draws_are_shared():
+    background = np.random.default_rng(0).normal(size=(200, 3))
+    curve = lambda b: np.column_stack([p := 1 / (1 + np.exp(-b[:, 0] * b[:, 1])), 1 - p])  # noqa: E731
+    first, second = wt.explain(curve, background[0], target=[0, 1], background=background, samples=300)
+    np.testing.assert_allclose(first.minus(second).standard_errors, 2 * first.standard_errors)
+
+
+def test_a_gallery_takes_one_many_and_nested(pair):
+    assert len(wt.Gallery(pair[0])) == 1
+    assert len(wt.Gallery([pair[0], pair])) == 3
+
+
+def test_ties_under_enumeration_are_called_ties():
+    page = Lime(samples=20)(question(Additive((1.0, 1.0)), Bits(2)), generator(0)).as_html()
+    assert "are equal, so their order means nothing" in page
+
+
+def test_odd_characters_survive_json(tmp_path):
+    found = wt.explain(lambda texts: [len(t) for t in texts], "good \ud83d bad")
+    assert wt.Explanation.load(found.save(tmp_path / "e.json")) == found
+
+
 def test_a_part_that_was_left_out_has_no_known_error():
     few = [Lime(samples=40, features=2)(question(Additive((3.0, 2.0, 0.1)), Bits(3)), generator(s)) for s in (0, 1)]
     difference = few[0].minus(few[1])

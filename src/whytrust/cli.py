@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--seed", type=int, default=0)
     explain.add_argument("--out", help="write e.html, e.png, e.svg, e.pdf or e.json instead of printing")
     explain.set_defaults(run=_explain)
-    diff = commands.add_parser("diff", help="what differs between two saved explanations of the same parts")
+    diff = commands.add_parser("diff", help="two saved explanations of the same parts: the first minus the second")
     diff.add_argument("first", metavar="E1.json")
     diff.add_argument("second", metavar="E2.json")
     diff.add_argument("--out", help="write an .html, .png or .json file: both, and their difference")
@@ -133,7 +133,7 @@ def _show(explanations: list[Explanation], options: argparse.Namespace) -> None:
         print(Gallery(tuple(explanations), title).save(options.out), file=sys.stderr if options.json else sys.stdout)
     if options.json:
         data = [e.to_json() for e in explanations]
-        print(json.dumps(data[0] if len(data) == 1 else data, ensure_ascii=False))
+        print(json.dumps(data[0] if len(data) == 1 else data))
     elif not options.out:
         print("\n\n".join(map(str, explanations)))
 

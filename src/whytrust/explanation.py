@@ -107,8 +107,12 @@ class Explanation:
             notes.append("Parts that one of the two left out count as 0 there, with no standard error; explain both with "
                          "features='all' to compare every part.")
         elif self.standard_errors is not None and other.standard_errors is not None:
-            errors = np.hypot(self.standard_errors, other.standard_errors)
-            notes.append("Standard errors take the two as independent.")
+            if self.seed is not None and self.seed == other.seed:
+                errors = self.standard_errors + other.standard_errors
+                notes.append("Both rest on the same draws (one seed), so their standard errors are added: an upper bound.")
+            else:
+                errors = np.hypot(self.standard_errors, other.standard_errors)
+                notes.append("Standard errors take the two as independent.")
         local = None
         if self.local_prediction is not None and other.local_prediction is not None:
             local = self.local_prediction - other.local_prediction
@@ -175,18 +179,24 @@ class Explanation:
 
     def __str__(self) -> str:
         """The explanation in a few lines of text."""
-        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method})"]
+        kind = "" if self.rules is None else ", a tree"
+        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind})"]
         width = max((len(n) for n, _ in self.as_list(10)), default=0)
         largest = np.abs(self.scores).max()
         digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
+        form = f".{digits}f" if largest == 0 or 1e-5 < largest < 1e7 else ".3e"
         errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
         for name, score in self.as_list(10):
-            rows.append(f"  {name:<{width}}  {score:+.{digits}f}" + (f" ± {errors[name]:.{digits}f}" if name in errors else ""))
+            # As on the page: ± is the 95 % range, not the standard error.
+            rows.append(f"  {name:<{width}}  {score:+{form}}" + (f" ± {1.96 * errors[name]:{form}}" if name in errors else ""))
         if self.fidelity is not None:
             fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
             rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")
         else:
             rows.append(f"  {self.calls} model calls")
+        if errors:
+            rows[-1] += "; ± is the 95 % range"
+        rows += [f"  {line}" for line in (self.rules or "").splitlines()]
         return "\n".join(rows + [f"  ! {note}" for note in self.notes])
 
     def __eq__(self, other: object) -> bool:
@@ -205,7 +215,8 @@ class Gallery(Sequence[Explanation]):
 
     def __post_init__(self) -> None:
         """Accept any sequence, refuse an empty one."""
-        items = tuple(self.explanations)
+        given = (self.explanations,) if isinstance(self.explanations, Explanation) else tuple(self.explanations)
+        items = tuple(e for one in given for e in (one if isinstance(one, list | tuple) else (one,)))
         if not items or not all(isinstance(e, Explanation) for e in items):
             raise ValueError("a gallery needs at least one Explanation, as whytrust.explain returns them")
         object.__setattr__(self, "explanations", items)
@@ -266,7 +277,7 @@ def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], titl
         if kind == ".json":
             items = [e.to_json() for e in explanations]
             data = items[0] if len(items) == 1 else {"format": FORMAT, "explanations": items}
-            writing.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+            writing.write_text(json.dumps(data), encoding="utf-8")
         elif kind in (".html", ".htm"):
             writing.write_text(page.document(explanations, title=title, **options), encoding="utf-8")
         else:

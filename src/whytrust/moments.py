@@ -156,6 +156,8 @@ def _symmetric_solve(matrix: Floats, vector: Floats) -> Floats:
 
 def r_squared(scores: Floats, weights: Floats, predicted: Floats) -> float:
     """Weighted R²; 1 where the scores never vary and are predicted so."""
+    size = np.abs(scores).max() or 1.0  # squares of huge or tiny scores would leave the range of floats
+    scores, predicted = scores / size, predicted / size
     total = float(weights @ (scores - weights @ scores / weights.sum()) ** 2)
     left = float(weights @ (scores - predicted) ** 2)
     if total <= 1e-24 * float(weights @ scores**2):

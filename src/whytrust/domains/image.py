@@ -22,9 +22,14 @@ def read(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     image_module = need("PIL.Image", "image")
     try:
         with image_module.open(path) as image:
-            return np.asarray(image if image.mode == "L" else image.convert("RGB"))
+            return _pixels(image)
     except (OSError, ValueError) as error:
         raise ValueError(f"{str(path)!r} must be an image file that Pillow can read: {error}") from error
+
+
+def _pixels(image: Any) -> NDArray[np.uint8]:
+    """A PIL image, opened from a file or not: grey stays grey, everything else (palettes, alpha, CMYK) becomes RGB."""
+    return np.asarray(image if image.mode == "L" else image.convert("RGB"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,9 @@ class ImageParts:
             layout: str = "NHWC") -> ImageParts:
         """Cut by "grid:4x4", "slic:16", "quickshift", "felzenszwalb[:scale]", or an (H, W) array of labels."""
         array = check_image(image)
-        first = layout == "NCHW" and array.ndim == 3
+        first = layout == "NCHW"
+        if first and array.ndim == 2:
+            array = array[None]  # a net that wants channels first wants a channel
         if first and array.shape[0] not in (1, 3, 4):
             if array.shape[-1] not in (1, 3, 4):
                 raise ValueError(f"an image must have 1, 3 or 4 channels, first or last, got shape {array.shape}")
@@ -140,6 +147,8 @@ def check_image(image: Any) -> NDArray[Any]:
     """A file, a PIL image or an array, as a finite numeric array."""
     if hasattr(image, "detach"):
         image = image.detach().cpu()
+    if hasattr(image, "mode") and hasattr(image, "convert"):
+        image = _pixels(image)
     array = read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
     if array.dtype == bool:
         array = array.astype(np.uint8)

@@ -245,6 +245,8 @@ def doubt(e: Shown) -> str | None:
     words = "; ".join(near) + (" (and others further down)" if len(near) < len(runs) else "")
     if not near:
         words = f"{runs[0][0]} and below"
+    if e.standard_errors is not None and not np.any(e.standard_errors):
+        return f"The scores at ranks {words} are equal, so their order means nothing."
     return f"The order of ranks {words} may be chance: with other samples these parts could change places."
 
 
