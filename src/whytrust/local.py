@@ -22,7 +22,7 @@ TREE_DEPTH = 3
 FAITHFUL = 0.5
 """Below this share of explained variance on unseen samples an explanation is said to be of little use."""
 FEW = 6
-"""With fewer samples a part than this, intervals covered 85–92 % where they should cover 95, and a note says so."""
+"""With fewer samples a part than this, intervals are too narrow, and a note says so."""
 GAP = 0.2
 """A gap above this share of the range of scores seen is said in words."""
 

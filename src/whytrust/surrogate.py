@@ -18,18 +18,17 @@ from whytrust.designs import MaskPlan, Sample
 from whytrust.moments import Moments, one_thread, solve, varies
 
 FOLDS = 10
-"""With five, the quadratic had 3 % more error and its intervals covered about a point less."""
+"""More folds leave each fit more to learn from; each costs a fit."""
 LEAST_SAMPLES = 200
-"""With fewer samples than this the surrogate saves little, and intervals covered 92 % where they should cover 95."""
+"""With fewer samples than this the surrogate saves little, and its intervals are too narrow."""
 MOST_PARTS = 32
 """Beyond this a quadratic has too many terms to learn from a few thousand samples, and fitting it is no longer cheap."""
 PAYS_BELOW = 0.9
 """Used where its held-out squared error is below this share of a linear fit's."""
 SAMPLES_A_TERM = 3
-"""The quadratic is used where there are at least so many samples for each of its terms; with fewer, weights were biased."""
+"""The quadratic is used where there are at least so many samples a term; with fewer, intervals are too narrow."""
 SAMPLES_A_CONTROL = 10
-"""Controls are used where there are at least so many samples for each; with six, estimates had heavy tails, and two equal
-columns of a table were called different in 6 % of runs."""
+"""Controls are used where there are at least so many samples for each; with fewer, estimates have heavy tails."""
 MOST_CONTROLS = 600
 """Beyond this, fitting them costs more than the calls they save."""
 PENALTIES = np.logspace(-9, 1, 6)
