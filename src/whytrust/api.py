@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from whytrust import inputs
-from whytrust.backends import sklearn as sklearn_backend
-from whytrust.backends import torch as torch_backend
-from whytrust.checked import CheckedModel
+from whytrust.backends import BACKENDS
+from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import Parts, Question, generator
 from whytrust.explainers import CATALOGUE
 from whytrust.explanation import Explanation
@@ -39,29 +38,42 @@ class SomeFailed(ValueError):
 
 
 def model(obj: Any, **options: Any) -> CheckedModel:
-    """Any model as one that whytrust can ask: a callable on a batch, a scikit-learn estimator or pipeline, a torch module.
+    """Any model as one that whytrust can ask: a callable on a batch, a scikit-learn estimator or pipeline, a torch module, a
+    Hugging Face pipeline or (model, tokenizer), an ONNX file or session.
 
     Options: classes (names of the outputs), threshold (one output or two classes: label 1 above it), output ("probability" or
     "logit": what the model returns; logits are turned into probabilities), layout ("NHWC" or "NCHW"), preprocess (applied to
-    each batch before the model), device (torch), name.
+    each batch before the model), name; and those of single frameworks, such as device.
     """
-    known = {f.name for f in fields(CheckedModel)} - {"function"} | {"device"}
+    general = {f.name for f in fields(CheckedModel)} - {"function"}
+    known = general.union(*(backend.OPTIONS for backend in BACKENDS))
     for name in options:
         if name not in known:
             raise TypeError(f"wt.model has no option {name!r}{_near(name, known)}; it has {', '.join(sorted(known))}")
-    device = options.pop("device", "cpu")
     if options.get("classes") is not None:
         options["classes"] = tuple(str(c) for c in options["classes"])
+    own = {name: options.pop(name) for name in list(options) if name not in general}
     if isinstance(obj, CheckedModel):
+        _refuse(own, obj.name, "set it where the model is first wrapped")
         return replace(obj, **options)
-    if torch_backend.accepts(obj):
-        return CheckedModel(torch_backend.TorchScores(obj, device), **{"name": type(obj).__name__, **options})
-    if sklearn_backend.accepts(obj) and not isinstance(obj, type):
-        function, classes = sklearn_backend.scores(obj)
-        return CheckedModel(function, **{"name": _estimator_name(obj), "classes": classes, **options})
+    for backend in BACKENDS:
+        if not isinstance(obj, type) and backend.accepts(obj):
+            _refuse({k: v for k, v in own.items() if k not in backend.OPTIONS}, type(obj).__name__, "leave it out")
+            function, found = backend.adapt(obj, **own)
+            if options.get("preprocess") is not None:
+                found.pop("layout", None)  # what a framework usually takes is not what a preprocessing does
+            kind = DifferentiableModel if hasattr(function, "pullback") else CheckedModel
+            return kind(function, **{**found, **options})
     if callable(obj) and not isinstance(obj, type):
+        _refuse(own, "a callable", "leave it out")
         return CheckedModel(obj, **{"name": getattr(obj, "__name__", type(obj).__name__).strip("<>"), **options})
-    raise TypeError(f"a model must be a callable on a batch, a scikit-learn estimator or a torch module, got {_what(obj)}")
+    raise TypeError("a model must be a callable on a batch, a scikit-learn estimator, a torch module, a Hugging Face pipeline "
+                    f"or (model, tokenizer), or an ONNX file or session, got {_what(obj)}")
+
+
+def _refuse(options: dict[str, Any], what: str, advice: str) -> None:
+    if options:
+        raise TypeError(f"{', '.join(options)} cannot be set for {what}; {advice}")
 
 
 _wrap = model  # `explain` has an argument of that name
@@ -112,7 +124,7 @@ class _Asking:
     batch_size: int | None
 
     def __call__(self, item: Any, progress: Progress) -> Any:
-        cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts))
+        cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         targets, single = self._targets(first)
         # The same generator for every target and every input: an input's explanation does not depend on its neighbours.
@@ -187,8 +199,3 @@ def _near(name: str, known: Any) -> str:
 
 def _what(obj: Any) -> str:
     return f"the class {obj.__name__}; make an instance of it" if isinstance(obj, type) else type(obj).__name__
-
-
-def _estimator_name(obj: Any) -> str:
-    steps = getattr(obj, "steps", None)
-    return _estimator_name(steps[-1][1]) if steps else type(obj).__name__

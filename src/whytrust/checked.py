@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,21 @@ Floats = NDArray[np.floating[Any]]
 """Real numbers; scores are always float64."""
 Batch = Any
 """n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
+Weights = Floats | Callable[[Floats], Floats]
+"""What to pull back: a number for each score, or a function of the scores, so that a loss costs no second forward pass."""
+
+
+@runtime_checkable
+class Differentiable(Protocol):
+    """A model that can also pull a change of its scores back to its inputs."""
+
+    def __call__(self, batch: Batch) -> Floats:
+        """Scores of n inputs, (n, classes)."""
+        ...
+
+    def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
+        """(scores, gradient of (weights * scores).sum() with respect to the inputs)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,14 +62,34 @@ class CheckedModel:
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
         n = len(batch)
-        try:
-            raw = self.function(batch if self.preprocess is None else self.preprocess(batch))
-        except Exception as error:
-            raise ValueError(
-                f"{self.name} raised {type(error).__name__}: {error} on a batch of {n} inputs ({_kind(batch)}); "
-                "it must accept such a batch and return one row of scores for each input"
-            ) from error
+        raw = self._guarded(lambda: self.function(batch if self.preprocess is None else self.preprocess(batch)), batch)
         return self._columns(self._array(raw, n))
+
+    def __str__(self) -> str:
+        """What this model is, what its scores mean and how a label is decided."""
+        kind = getattr(self.function, "kind", "a function of a batch")
+        classes = "classes not named" if self.classes is None else (
+            f"{len(self.classes)} classes ({', '.join(self.classes[:4])}{', …' if len(self.classes) > 4 else ''})")
+        scores = {"probability": "probabilities", "logit": "probabilities from its logits", None: "scores as they come"}
+        label = (f"label: {(self.classes or ('class 0', 'class 1'))[1]} above {self.threshold:g}"
+                 if self.threshold is not None else "label: the largest score; one column is a number without a label")
+        if self.classes is not None and self.threshold is None:
+            label = "label: the largest score"
+        gradients = "gradients" if isinstance(self, Differentiable) else "no gradients"
+        return f"{self.name} ({kind}): {scores[self.output]}, {classes}, {label}, {gradients}"
+
+    def opened(self, parts: Any) -> Callable[[NDArray[np.bool_]], Floats] | None:
+        """A shortcut from masks over these parts to scores, where the model has one; the caller checks it before use."""
+        offer = getattr(self.function, "open", None)
+        shortcut = None if offer is None or self.preprocess is not None else offer(parts)
+        if shortcut is None:
+            return None
+        return lambda masks: self._columns(self._array(shortcut(masks), len(masks)))
+
+    def reads(self, text: str) -> int:
+        """How many characters of a text the model reads; what lies beyond them cannot matter to it."""
+        limit = getattr(self.function, "reads", None)
+        return len(text) if limit is None or self.preprocess is not None else int(limit(text))
 
     def labels(self, scores: Floats) -> NDArray[np.intp]:
         """The class each row of scores decides for."""
@@ -88,6 +123,15 @@ class CheckedModel:
             raise ValueError(f"target={index} could mean the class named {str(index)!r} or the one at position {index}, "
                              f"named {names[index]!r}; pass the name as text")
         return index % columns
+
+    def _guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
+        try:
+            return ask()
+        except Exception as error:
+            raise ValueError(
+                f"{self.name} raised {type(error).__name__}: {error} on a batch of {len(batch)} inputs ({_kind(batch)}); "
+                "it must accept such a batch and return one row of scores for each input"
+            ) from error
 
     def _array(self, raw: Any, n: int) -> Floats:
         try:
@@ -126,6 +170,36 @@ class CheckedModel:
             raise ValueError(f"classes must name every output: {self.name} returns {scores.shape[1]} columns, "
                              f"got {len(self.classes)} names")
         return scores
+
+
+@dataclass(frozen=True)
+class DifferentiableModel(CheckedModel):
+    """A checked model whose function has `pullback(batch, preprocess)` -> (outputs, weights of outputs -> gradient)."""
+
+    def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
+        """(scores, gradient of (weights * scores).sum()), the gradient shaped like the batch: the one gradient primitive."""
+        function: Any = self.function
+        outputs, pull = self._guarded(lambda: function.pullback(batch, self.preprocess), batch)
+        raw = self._array(outputs, len(batch))
+        scores = self._columns(raw)
+        wanted = np.asarray(weights(scores) if callable(weights) else weights, dtype=np.float64)
+        if wanted.shape != scores.shape:
+            raise ValueError(f"weights must have one number for each score: expected {scores.shape}, got {wanted.shape}")
+        gradient = np.asarray(self._guarded(lambda: pull(self._pulled(raw, scores, wanted)), batch), dtype=np.float64)
+        if gradient.shape != np.shape(batch) or not np.isfinite(gradient).all():
+            raise ValueError(f"{self.name} must give finite gradients shaped like its inputs, {np.shape(batch)}, got "
+                             f"{gradient.shape}{'' if np.isfinite(gradient).all() else ' with NaN or infinite values'}")
+        return scores, gradient
+
+    def _pulled(self, raw: Floats, scores: Floats, weights: Floats) -> Floats:
+        """Weights of the scores -> weights of the model's own outputs, through what `_columns` did to them."""
+        if scores.shape[1] != raw.shape[1]:
+            weights = weights[:, 1:] - weights[:, :1]
+            scores = scores[:, 1:]
+            return np.asarray(weights * scores * (1 - scores) if self.output == "logit" else weights)
+        if self.output == "logit":
+            return np.asarray(scores * (weights - (weights * scores).sum(axis=1, keepdims=True)))
+        return weights
 
 
 def _sigmoid(z: Floats) -> Floats:

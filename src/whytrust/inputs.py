@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,11 @@ def prepare(options: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "background": tabular.TableStatistics.fit(background, **fitting)}
 
 
-def cut(item: Any, parts: Any, layout: str, options: dict[str, Any]) -> Parts:
-    """The parts of one input; options that its domain does not know are refused."""
+def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Callable[[str], int] = len) -> Parts:
+    """The parts of one input; options that its domain does not know are refused.
+
+    `reads` says how many characters of a text the model takes in; words beyond them are shown, and no parts.
+    """
     if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray):
         if options:
             raise TypeError(f"parts were given ready-made, so {', '.join(options)} cannot be set; set it where they are cut")
@@ -84,7 +88,7 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any]) -> Parts:
     if domain == "image":
         return image.ImageParts.cut(item, "slic:16" if parts is None else parts, layout=layout, **options)
     if domain == "text":
-        return text.TextParts.cut(_text(item), parts or "bag", **options)
+        return text.TextParts.cut(_text(item), parts or "bag", reads=reads, **options)
     if domain == "audio":
         sound, rate = _sound(item, options.pop("rate", None))
         return audio.AudioParts.cut(sound, parts or "time:16", rate=rate, **options)

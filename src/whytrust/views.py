@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,11 +36,15 @@ class ImageView:
 
 @dataclass(frozen=True)
 class TextView:
-    """A text, and the character spans of each part (several where a word is one part wherever it stands)."""
+    """A text, and the character spans of each part (several where a word is one part wherever it stands).
+
+    `seen` is how many characters the model took in, where it did not take in all of them.
+    """
 
     kind: ClassVar[str] = "text"
     text: str
     spans: tuple[tuple[tuple[int, int], ...], ...]  # spans[part] = ((start, end), …)
+    seen: int | None = None
 
     def spread(self, scores: Floats) -> Floats:
         """(characters,): each character has its part's score, 0 between parts."""
@@ -110,7 +114,7 @@ def from_json(data: dict[str, Any]) -> View:
     if data.get("kind") not in VIEWS:
         raise ValueError(f"a view must be one of {', '.join(VIEWS)}, got {data.get('kind')!r}; is this an explanation's JSON?")
     cls = VIEWS[data["kind"]]
-    view: View = cls(**{f.name: _decode(data[f.name]) for f in fields(cls)})
+    view: View = cls(**{f.name: _decode(data[f.name]) for f in fields(cls) if f.name in data or f.default is MISSING})
     return view
 
 
@@ -125,11 +129,22 @@ def check(view: View, parts: int) -> None:
     elif isinstance(view, TextView):
         inside = all(0 <= start <= end <= len(view.text) for spans in view.spans for start, end in spans)
         good = isinstance(view.text, str) and len(view.spans) == parts and inside
+        good = good and (view.seen is None or (isinstance(view.seen, int) and 0 <= view.seen <= len(view.text)))
     else:
         assert isinstance(view, TableView)
         good = len(view.columns) == len(view.values) == len(view.conditions) == parts
     if not good:
         raise ValueError(f"the {view.kind} in this file does not fit its {parts} parts")
+
+
+def caveats(view: View) -> tuple[str, ...]:
+    """What a reader must know of the input itself: that a model did not take in all of a text."""
+    if not isinstance(view, TextView) or view.seen is None:
+        return ()
+    unseen = view.text[view.seen:].split()
+    beginning = " ".join(unseen[:5]) + (" …" if len(unseen) > 5 else "")
+    return (f"The model reads only the first {view.seen} of {len(view.text)} characters: the last {len(unseen)} words (from "
+            f"“{beginning}”) are unseen by it and cannot matter.",)
 
 
 def _fit(labels: NDArray[np.int32], parts: int) -> bool:

@@ -10,6 +10,7 @@ from sklearn.base import is_regressor
 
 from whytrust.core import Batch, Floats
 
+OPTIONS = ()
 
 @dataclass(frozen=True)
 class SklearnScores:
@@ -34,10 +35,11 @@ def accepts(obj: Any) -> bool:
     return scores or (hasattr(obj, "predict") and hasattr(obj, "fit"))
 
 
-def scores(obj: Any) -> tuple[SklearnScores, tuple[str, ...] | None]:
-    """The estimator as a function, and its classes' names."""
+def adapt(obj: Any) -> tuple[SklearnScores, dict[str, Any]]:
+    """The estimator as a function; its name and its classes' names."""
+    name = _name(obj)
     if is_regressor(obj):
-        return SklearnScores(obj, "predict"), None
+        return SklearnScores(obj, "predict"), {"name": name}
     methods = [m for m in ("predict_proba", "decision_function", "predict") if hasattr(obj, m)]
     classes = getattr(obj, "classes_", None)
     if classes is None and methods[0] == "predict":
@@ -45,4 +47,10 @@ def scores(obj: Any) -> tuple[SklearnScores, tuple[str, ...] | None]:
     if isinstance(classes, list):
         raise TypeError(f"{type(obj).__name__} predicts {len(classes)} outputs at once; "
                         "pass a function that returns the scores of one")
-    return SklearnScores(obj, methods[0]), None if classes is None else tuple(str(c) for c in classes)
+    names = None if classes is None else tuple(str(c) for c in classes)
+    return SklearnScores(obj, methods[0]), {"name": name, "classes": names}
+
+
+def _name(obj: Any) -> str:
+    steps = getattr(obj, "steps", None)
+    return _name(steps[-1][1]) if steps else type(obj).__name__

@@ -10,6 +10,7 @@ import numpy as np
 
 from whytrust.core import Batch, need
 
+OPTIONS = ("device",)
 
 def accepts(obj: Any) -> bool:
     """Is this a torch module? (torch is not imported to find out.)"""
@@ -36,3 +37,8 @@ class TorchScores:
         finally:
             for module in training:
                 module.training = True
+
+
+def adapt(obj: Any, device: str = "cpu") -> tuple[TorchScores, dict[str, Any]]:
+    """The module as a function of arrays; without preprocessing its images have channels first, as torch has them."""
+    return TorchScores(obj, device), {"name": type(obj).__name__, "layout": "NCHW"}

@@ -203,11 +203,16 @@ class TextParts:
     names: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...]  # of each part, several in a bag
     fill: str | None = None
+    seen: int | None = None  # characters that the model takes in; None is all of them
 
     @classmethod
     def cut(cls, text: str, unit: str = "words", bag: bool | None = None, fill: str | None = None,
-            split: Split | None = None) -> TextParts:
-        """Cut a text into "words", a "bag" of words ("words:bag") or "sentences"; `split` replaces the rule that finds them."""
+            split: Split | None = None, reads: Callable[[str], int] = len) -> TextParts:
+        """Cut a text into "words", a "bag" of words ("words:bag") or "sentences"; `split` replaces the rule that finds them.
+
+        `reads` says how many characters of the text the model takes in. What begins beyond them is no part and is left out of
+        every composed text: else removing early words would move later ones into view.
+        """
         _check_text(text, fill)
         if unit not in SPECS:
             raise ValueError(f"parts of a text must be one of {', '.join(SPECS)}, got {unit!r}; for others pass split")
@@ -217,19 +222,23 @@ class TextParts:
         if not spans or (unit == "sentences" and split is None and not _has_word(text)):
             raise ValueError(f"the text must have at least one word, got {_shorten(text)!r}; "
                              "if its parts are no words, pass split to say where they are")
+        limit = min(max(reads(text), 0), len(text))
+        seen = [span for span in spans if span[0] < limit] or spans[:1]
+        until = None if len(seen) == len(spans) else seen[-1][1]
+        spans = seen
         written = [text[start:end] for start, end in spans]
         label = str if split is None and unit != "sentences" else _shorten
         if bag or unit.endswith("bag"):
             grouped: dict[str, list[Span]] = {}
             for word, span in zip(written, spans, strict=True):
                 grouped.setdefault(word, []).append(span)
-            return cls(text, _distinct(map(label, grouped)), tuple(map(tuple, grouped.values())), fill)
-        return cls(text, _distinct(map(label, written)), tuple((span,) for span in spans), fill)
+            return cls(text, _distinct(map(label, grouped)), tuple(map(tuple, grouped.values())), fill, until)
+        return cls(text, _distinct(map(label, written)), tuple((span,) for span in spans), fill, until)
 
     @cached_property
     def view(self) -> TextView:
         """The text and where its parts stand."""
-        return TextView(self.text, self.spans)
+        return TextView(self.text, self.spans, self.seen)
 
     def compose(self, masks: Masks, rng: np.random.Generator) -> list[str]:
         """(n, d) masks -> n texts; a hidden part's characters are deleted or replaced, all others are kept."""
@@ -255,7 +264,7 @@ class TextParts:
     def _pieces(self) -> tuple[str, Any, Any, Any]:
         """The text before all parts; then each occurrence with what follows it: its part, how it reads shown and hidden."""
         places = sorted((start, end, part) for part, spans in enumerate(self.spans) for start, end in spans)
-        ends = [start for start, _, _ in places[1:]] + [len(self.text)]
+        ends = [start for start, _, _ in places[1:]] + [len(self.text) if self.seen is None else self.seen]
         shown, hidden = np.empty((2, len(places)), dtype=object)
         for i, ((start, end, _), stop) in enumerate(zip(places, ends, strict=True)):
             shown[i], hidden[i] = self.text[start:stop], (self.fill or "") + self.text[end:stop]
