@@ -23,13 +23,29 @@ def calls_table(results: Sequence[dict[str, Any]]) -> str:
 
 
 def speed_table(rows: Sequence[dict[str, Any]]) -> str:
-    """A row a job, a column a method."""
+    """A row a job, a column a method, and whether whytrust's goal is met."""
     jobs = list(dict.fromkeys(row["job"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
     found = {(row["job"], row["method"]): row for row in rows}
-    body = [(job, f"{found[job, methods[0]]['seconds']:.3f} s", *(_ratio(found.get((job, m))) for m in methods[1:]))
-            for job in jobs]
-    return _markdown(("job", *methods), body)
+    methods = [m for m in dict.fromkeys(row["method"] for row in rows) if sum((job, m) in found for job in jobs) > 1]
+    body = [(job, f"{found[job, methods[0]]['bare_seconds']:.3f} s", *(_ratio(found.get((job, m))) for m in methods),
+             _goal(found[job, methods[0]])) for job in jobs]
+    alone = [f"{row['job']}: {row['method']} {row['ratio']:.3f}" for row in rows if row["method"] not in methods]
+    return "\n\n".join([_markdown(("job", "model alone", *methods, "goal"), body), *alone])
+
+
+def memory_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a job: peak memory of the bare model, and of each method in units of it."""
+    methods = list(dict.fromkeys(m for row in rows for m in row["megabytes"]))
+    body = [(row["job"], *(f"{row['megabytes'][m]:.0f} MB ({row['megabytes'][m] / row['megabytes'][methods[0]]:.2f})"
+                           if m in row["megabytes"] else "—" for m in methods),
+             f"≤ {row['target']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]
+    return _markdown(("peak memory", *methods, "goal"), body)
+
+
+def _goal(row: dict[str, Any]) -> str:
+    if row["target"] is None:
+        return "—"
+    return f"≤ {row['target']:.2f}: {'yes' if row['ratio'] <= row['target'] else '**no**'}"
 
 
 def _ratio(row: dict[str, Any] | None) -> str:

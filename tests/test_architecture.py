@@ -14,14 +14,16 @@ LAYERS = [
     {"checked"},
     {"core"},
     {"views", "progress"},
-    {"designs", "pictures"},
+    {"designs", "neighbours", "pictures"},
     {"moments", "explanation"},
     {"surrogate"},
     {"local"},
-    {"domains", "explainers", "models", "backends"},
+    {"backends"},
+    {"domains", "explainers", "models"},
     {"inputs"},
     {"api"},
-    {"", "cli", "demo"},
+    {"loading"},
+    {"", "cli", "compat", "demo"},
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
@@ -77,5 +79,5 @@ def test_importing_whytrust_loads_no_optional_library():
     import subprocess
     import sys
     code = ("import sys, whytrust; "
-            "print([m for m in ('torch', 'skimage', 'PIL', 'matplotlib', 'soundfile', 'soxr') if m in sys.modules])")
+            "print([m for m in ('torch', 'transformers', 'onnxruntime', 'shap', 'skimage', 'PIL', 'matplotlib', 'soundfile', 'soxr') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

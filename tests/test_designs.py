@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from whitebox import COSINE, all_masks, examples
 from whytrust.core import generator
-from whytrust.designs import SAMPLING, Kernel, MaskPlan, allocate, law, plain_masks, strata
+from whytrust.designs import SAMPLING, Kernel, MaskPlan, _random_masks, allocate, law, plain_masks, strata
 
 
 def asked(plan, n):
@@ -85,6 +85,21 @@ def test_masks_of_one_size_are_equally_likely():
         counts += (two[:, None] == drawn[None]).all(axis=2).sum(axis=1)
     expected = counts.sum() / 10
     assert ((counts - expected) ** 2 / expected).sum() < 27.9  # chi-square, 9 degrees of freedom, 0.1 %
+
+
+@pytest.mark.parametrize("d", [6, 300, 3000])
+def test_drawn_masks_have_the_sizes_asked_for(d, rng):
+    sizes = rng.integers(0, d + 1, 2000)
+    np.testing.assert_array_equal(_random_masks(sizes, d, rng).sum(axis=1), sizes)
+
+
+def test_every_pair_of_parts_is_drawn_together_equally_often(rng):
+    d, n = 12, 60_000
+    masks = _random_masks(np.full(n, 4), d, rng).astype(float)
+    together = (masks.T @ masks)[np.triu_indices(d, 1)]
+    share = 4 * 3 / (d * (d - 1))
+    # Counts of pairs are correlated: their number in a mask is fixed. Each by itself is binomial.
+    assert np.abs(together - n * share).max() < 4.5 * np.sqrt(n * share * (1 - share))
 
 
 def test_a_larger_sample_begins_with_the_smaller_one():

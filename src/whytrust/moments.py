@@ -6,15 +6,14 @@ exactly (of a surrogate over all masks) can take the place of sampled ones.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import lars_path_gram
+from scipy.linalg.lapack import dposv, dpotrf, dpotri
 from threadpoolctl import ThreadpoolController
 
 from whytrust.core import Floats
@@ -22,6 +21,10 @@ from whytrust.core import Floats
 P = ParamSpec("P")
 R = TypeVar("R")
 SELECTIONS = ("lasso_path", "forward", "highest_weights", "auto", "none")
+BEYOND = 3
+"""The lasso's path is followed until it holds so many more parts than wanted: it may still come back to fewer."""
+COLLINEAR = 1e-10
+"""A part of which less than this share is left, after the chosen parts, is no part of its own."""
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -51,19 +54,37 @@ class Moments:
     @classmethod
     def of(cls, rows: Floats, scores: Floats, weights: Floats) -> Moments:
         """The moments of rows (n, d) and their scores."""
-        weighted = rows * weights[:, None]
-        gram = np.empty((rows.shape[1] + 1,) * 2)
-        gram[0, 0] = weights.sum()
-        gram[0, 1:] = gram[1:, 0] = weighted.sum(axis=0)
-        gram[1:, 1:] = rows.T @ weighted
-        cross = np.concatenate([[weights @ scores], weighted.T @ scores])
-        return cls(gram, cross, float(weights @ scores**2))
+        return cls._of_roots(rows * np.sqrt(weights)[:, None], scores, np.sqrt(weights))
+
+    @classmethod
+    def of_folds(cls, rows: Floats, scores: Floats, weights: Floats, fold: NDArray[np.intp], folds: int) -> list[Moments]:
+        """The moments of the rows of each fold 0 … folds-1."""
+        roots = np.sqrt(weights)
+        found = []
+        for places in np.split(np.argsort(fold, kind="stable"), np.cumsum(np.bincount(fold, minlength=folds))[:-1]):
+            own = roots[places]
+            found.append(cls._of_roots(rows.take(places, axis=0) * own[:, None], scores[places], own))
+        return found
+
+    @classmethod
+    def _of_roots(cls, scaled: Floats, scores: Floats, roots: Floats) -> Moments:
+        """Of rows times the roots of their weights, so that the Gram matrix is of one matrix and costs half."""
+        gram = np.empty((scaled.shape[1] + 1,) * 2)
+        gram[0, 0] = roots @ roots
+        gram[0, 1:] = gram[1:, 0] = roots @ scaled
+        gram[1:, 1:] = scaled.T @ scaled
+        weighted = roots * scores
+        return cls(gram, np.concatenate([[roots @ weighted], weighted @ scaled]), float(weighted @ weighted))
+
+    def __add__(self, other: Moments) -> Moments:
+        """The moments of both sets of samples."""
+        return Moments(self.gram + other.gram, self.cross + other.cross, self.square + other.square)
 
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the samples that are not in `other`."""
         return Moments(self.gram - other.gram, self.cross - other.cross, self.square - other.square)
 
-    @property
+    @cached_property
     def centred(self) -> tuple[Floats, Floats, float]:
         """(C, c, v): weighted covariances of parts, of parts with the score, and the score's variance, all times the weight."""
         total, sums = self.gram[0, 0], self.gram[0, 1:]
@@ -91,67 +112,145 @@ def solve(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> tup
 
 def select(moments: Moments, how: str, most: int | None, origin: Floats) -> NDArray[np.intp]:
     """At most `most` parts to keep: by the lasso's path (the paper), forward selection, or the highest weights of a ridge."""
+    return select_each([moments], how, most, origin)[0]
+
+
+def select_each(several: Sequence[Moments], how: str, most: int | None, origin: Floats) -> list[NDArray[np.intp]]:
+    """The parts to keep by each of several moments of the same parts (those of folds, say)."""
     if how not in SELECTIONS:
         raise ValueError(f"selection must be one of {', '.join(SELECTIONS)}, got {how!r}")
-    able = varies(moments)
-    if how == "none" or most is None or most >= len(able):
-        return able
     if how == "auto":
-        how = "forward" if most <= 6 else "highest_weights"
-    if how == "forward":
-        return _forward(moments, able, most)
-    if how == "highest_weights":
-        _, weights = solve(moments, able, ridge=0.01)
-        return np.sort(np.argsort(-np.abs(weights * origin), kind="stable")[:most])
-    return _lasso_path(moments, able, most)
+        how = "none" if most is None else "forward" if most <= 6 else "highest_weights"
+    found = [varies(moments) for moments in several]
+    if how == "none" or most is None:
+        return found
+    crowded = [i for i, able in enumerate(found) if most < len(able)]
+    if how == "lasso_path" and crowded:
+        chosen = _lasso_paths([several[i] for i in crowded], [found[i] for i in crowded], most)
+    elif how == "forward":
+        chosen = [_forward(several[i], found[i], most) for i in crowded]
+    else:
+        chosen = [_highest(several[i], found[i], most, origin) for i in crowded]
+    for i, parts in zip(crowded, chosen, strict=True):
+        found[i] = parts
+    return found
 
 
-def _lasso_path(moments: Moments, able: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """The last point on the lasso's path with at most `most` parts; an empty path finds nothing and says so by being empty."""
-    covariance, with_score, _ = moments.centred
-    inner, target = covariance[np.ix_(able, able)], with_score[able]
-    if np.abs(target).max() <= 1e-12 * np.sqrt(np.diag(inner).max() * moments.square):
-        return np.empty(0, np.intp)
-    # Parts in an exact tie stop scikit-learn's path early; a billionth more for each later part settles who enters first.
-    target = target * (1 - 1e-9 * np.arange(len(target)))
-    with warnings.catch_warnings():
-        # Along a degenerate path scikit-learn stops early and says so; the part found so far is what we want.
-        warnings.simplefilter("ignore")
-        _, _, path = lars_path_gram(target, inner, n_samples=max(int(moments.gram[0, 0]), 1), method="lasso",
-                                    max_iter=4 * most + 50)
-    sizes = (path != 0).sum(axis=0)
-    return np.asarray(able[np.flatnonzero(path[:, np.flatnonzero(sizes <= most)[-1]])])
+def _highest(moments: Moments, able: NDArray[np.intp], most: int, origin: Floats) -> NDArray[np.intp]:
+    _, weights = solve(moments, able, ridge=0.01)
+    return np.sort(np.argsort(-np.abs(weights * origin), kind="stable")[:most])
+
+
+def _lasso_paths(several: Sequence[Moments], ables: Sequence[NDArray[np.intp]], most: int) -> list[NDArray[np.intp]]:
+    """The last point on each lasso's path with at most `most` parts; an empty path finds nothing and says so by being empty.
+
+    The homotopy of Osborne et al. (2000), all paths side by side. `tables` are Gram matrices and, last, products with the
+    score, swept on the active parts; so at penalty p the active parts' weights and the others' products with what is left are
+    both column − p · slopes, and the path turns where a weight reaches 0 or a product reaches ±p.
+    """
+    d = len(several[0].cross) - 1
+    tables = np.empty((len(several), d, d + 1))
+    usable = np.zeros((len(several), d), bool)
+    chosen = usable.copy()
+    for i, (moments, able) in enumerate(zip(several, ables, strict=True)):
+        covariance, with_score, _ = moments.centred
+        # Parts in an exact tie would all enter at once; a billionth more for each later part settles who is first.
+        tables[i, :, :d], tables[i, :, d] = covariance, with_score * (1 - 1e-9 * np.arange(d))
+        usable[i, able] = np.abs(with_score[able]).max() > 1e-12 * np.sqrt(np.diag(covariance)[able].max() * moments.square)
+    start = np.diagonal(tables, axis1=1, axis2=2).copy()
+    signs, last = np.zeros_like(start), np.full(len(tables), -1)
+    penalties = np.where(usable, np.abs(tables[:, :, d]), 0).max(axis=1) * (1 + 1e-12)
+    alive = np.flatnonzero(usable.any(axis=1))
+    tables = tables[alive]
+    for _ in range(4 * most + 50):
+        each = np.arange(len(alive))
+        usable[alive] &= (np.diagonal(tables, axis1=1, axis2=2) > COLLINEAR * start[alive]) | (signs[alive] != 0)
+        turns = _turns(tables, signs[alive], usable[alive], penalties[alive], last[alive])
+        part = turns.argmax(axis=1)
+        penalties[alive] = turns[each, part]
+        leaving = signs[alive, part] != 0
+        ended = penalties[alive] <= 0
+        active = signs[alive] != 0
+        active[each[leaving & ~ended], part[leaving & ~ended]] = False
+        few = active.sum(axis=1) <= most
+        chosen[alive[few]] = active[few]
+        product = tables[each, part, d] - penalties[alive] * (tables[:, :, :d] @ signs[alive][:, :, None])[each, part, 0]
+        signs[alive, part] = np.where(leaving, 0, np.sign(product))
+        last[alive] = part
+        going = ~ended & ((signs[alive] != 0).sum(axis=1) <= most + BEYOND)
+        if not going.any():
+            break
+        alive, tables, part = alive[going], tables if going.all() else tables[going], part[going]
+        _sweep(tables, part)
+    return [np.flatnonzero(row) for row in chosen]
+
+
+def _turns(tables: Floats, signs: Floats, usable: NDArray[np.bool_], penalties: Floats, last: NDArray[np.intp]) -> Floats:
+    """The penalty at which each part would be the next to enter or leave; 0 where it would not before the path's end."""
+    column, slopes = tables[:, :, -1], (tables[:, :, :-1] @ signs[:, :, None])[:, :, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        leave = column / slopes
+        up, down = column / (1 + slopes), column / (slopes - 1)
+    below = penalties[:, None] * (1 - 1e-12)
+    rest = (signs == 0) & usable
+    turns = np.where((signs != 0) & (leave > 0) & (leave < below), leave, 0.0)
+    for enter in (up, down):
+        turns = np.where(rest & (enter > turns) & (enter <= below), enter, turns)
+    turns[np.flatnonzero(last >= 0), last[last >= 0]] = 0  # what turned the path just now does not turn it again at once
+    return turns
+
+
+def _sweep(tables: Floats, part: NDArray[np.intp]) -> None:
+    """Bring one part a table among the active ones, or, by the same arithmetic, take it out again."""
+    each = np.arange(len(tables))
+    column = tables[each, :, part]
+    pivot = tables[each, part, part]
+    row = tables[each, part] / pivot[:, None]
+    tables -= column[:, :, None] * row[:, None, :]
+    tables[each, :, part] = -column / pivot[:, None]
+    tables[each, part] = row
+    tables[each, part, part] = 1 / pivot
 
 
 def _forward(moments: Moments, able: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """Add, one by one, the part that raises R² most: a sweep of the Gram matrix an addition."""
+    """Add, one by one, the part that raises R² most: a column of the Cholesky factor an addition."""
     covariance, with_score, _ = moments.centred
-    left, target = covariance[np.ix_(able, able)].copy(), with_score[able].copy()
-    start = np.diag(left).copy()
+    inner, target = covariance[np.ix_(able, able)], with_score[able]
+    left = np.diag(inner).copy()
+    usable = np.ones(len(able), bool)
+    least = COLLINEAR * left
+    factor = np.zeros((len(able), most))
     chosen: list[int] = []
-    for _ in range(most):
-        pivots = np.diag(left)
-        usable = pivots > 1e-10 * start
-        usable[chosen] = False
+    for step in range(most):
+        usable &= left > least
         if not usable.any():
             break
-        gains = np.where(usable, target**2 / np.where(usable, pivots, 1), -1)
-        best = int(gains.argmax())
+        best = int(np.divide(target**2, left, out=np.full(len(able), -1.0), where=usable).argmax())
         chosen.append(best)
-        ratio = left[:, best] / left[best, best]
-        target = target - ratio * target[best]
-        left = left - np.outer(ratio, left[best])
+        usable[best] = False
+        column = (inner[best] - factor[:, :step] @ factor[best, :step]) / np.sqrt(left[best])
+        target = target - column * (target[best] / column[best])
+        left -= column**2
+        factor[:, step] = column
     return np.sort(able[chosen])
 
 
 def _symmetric_solve(matrix: Floats, vector: Floats) -> Floats:
     """Solve, by least norm where parts cannot be told apart (two words always hidden together)."""
-    try:
-        pivots = np.diag(np.linalg.cholesky(matrix))
-        sound = pivots.min() > 1e-7 * pivots.max()
-    except np.linalg.LinAlgError:
-        sound = False
-    return np.asarray(np.linalg.solve(matrix, vector) if sound else np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
+    factor, solution, failed = dposv(matrix, vector)
+    pivots = np.diag(factor)
+    sound = not failed and pivots.min() > 1e-7 * pivots.max()
+    return np.asarray(solution if sound else np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
+
+
+def symmetric_inverse(matrix: Floats) -> Floats:
+    """The inverse, or the pseudo-inverse where parts cannot be told apart."""
+    factor, failed = dpotrf(matrix)
+    pivots = np.diag(factor)
+    if failed or pivots.min() <= 1e-6 * pivots.max():
+        return np.asarray(np.linalg.pinv(matrix, rcond=1e-12, hermitian=True))
+    upper = np.triu(dpotri(factor)[0])
+    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def r_squared(scores: Floats, weights: Floats, predicted: Floats) -> float:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,8 @@ from whytrust.moments import Moments, one_thread, solve, varies
 
 FOLDS = 10
 """More folds leave each fit more to learn from; each costs a fit."""
+FEWER_FOLDS = 5
+"""Where controls are many, so are the samples, and four fifths of them are enough to learn from."""
 LEAST_SAMPLES = 200
 """With fewer samples than this the surrogate saves little, and its intervals are too narrow."""
 MOST_PARTS = 32
@@ -31,6 +36,8 @@ SAMPLES_A_CONTROL = 10
 """Controls are used where there are at least so many samples for each; with fewer, estimates have heavy tails."""
 MOST_CONTROLS = 600
 """Beyond this, fitting them costs more than the calls they save."""
+JOINT_UP_TO = 64
+"""So many controls are fitted together, and their products are tried; more are fitted one by one, which costs little."""
 PENALTIES = np.logspace(-9, 1, 6)
 
 
@@ -63,7 +70,7 @@ def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
         return None
     fold = fold_of(sample)
     quadratic, surrogates = _cross_fitted(sample, fold, lambda part: _quadratic(sample.rows[part]))
-    linear = _held_out_linear(sample, fold)
+    linear, _ = _held_out_linear(sample, fold, FOLDS)
     estimated = sample.sampled < 1
     weights = sample.weights * estimated
     if weights @ quadratic**2 >= PAYS_BELOW * (weights @ linear**2):
@@ -82,10 +89,19 @@ def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
     owner = draws[0].control_of
     if len(found) < len(draws) or owner is None:
         return None
-    controls = np.vstack(found)
+    controls = found[0] if len(found) == 1 else np.vstack(found)
+    if not 0 < controls.shape[1] <= _most_controls(len(controls)):
+        return None
+    many = controls.shape[1] > JOINT_UP_TO
+    cleaned = _one_by_one(sample, controls) if many else _together(sample, controls, owner)
+    return None if cleaned is None else Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
+
+
+def _together(sample: Sample, controls: Floats, owner: NDArray[np.intp]) -> Floats | None:
+    """Scores without what a fit of all controls, and of as many products as samples allow, says of them."""
     fold = fold_of(sample)
-    least = sample.weights @ _held_out_linear(sample, fold) ** 2
-    best: Adjusted | None = None
+    least = sample.weights @ _held_out_linear(sample, fold, FOLDS)[0] ** 2
+    cleaned: Floats | None = None
     for extra in _growing(sample.rows, controls, owner):
         columns = _beside_parts(sample.rows, extra)
         errors, coefficients = _cross_fitted(sample, fold, columns)
@@ -93,8 +109,36 @@ def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
             coefficients[:, : sample.rows.shape[1] + 1] = 0
             cleaned = sample.scores - _predicted(len(errors), fold, columns, coefficients[:, None])[0]
             least = sample.weights @ errors**2
-            best = Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
-    return best
+    return cleaned
+
+
+def _one_by_one(sample: Sample, controls: NDArray[Any]) -> Floats | None:
+    """Scores without what many controls say of them, each control fitted by itself.
+
+    Controls of different parts are independent draws and those of one part are made orthogonal, so a fit of each by itself, and
+    of what these leave over once more, comes near a fit of all together, which would cost more than the model. A coefficient is
+    shrunk by how likely it is to be noise (a positive-part Stein rule).
+    """
+    fold, kind = fold_of(sample, FEWER_FOLDS), controls.dtype
+    linear, fits = _held_out_linear(sample, fold, FEWER_FOLDS)
+    weights = (sample.weights[:, None] * (fold[:, None] != np.arange(FEWER_FOLDS))).astype(kind)
+    left = (sample.scores[:, None] - fits[:, 0] - sample.rows @ fits[:, 1:].T).astype(kind)
+    some = slice(0, max(len(fold) // 4, 1000))  # draws are in random order, and a rough square does
+    square = (controls[some] ** 2).T @ weights[some] * (weights.sum(axis=0) / weights[some].sum(axis=0))
+    square = np.maximum(square, 1e-12 * square.max())
+    coefficients = controls.T @ (weights * left) / square
+    left = left - controls @ coefficients
+    coefficients = coefficients + controls.T @ (weights * left) / square
+    noise = (weights * left**2).sum(axis=0) * (weights**2).sum(axis=0) / weights.sum(axis=0) ** 2
+    signal = coefficients**2 * square
+    coefficients *= np.divide(np.maximum(signal - noise, 0), signal, out=np.zeros_like(signal), where=signal > 0)
+    said = (controls @ coefficients)[np.arange(len(fold)), fold].astype(np.float64)
+    pays = sample.weights @ (linear - said) ** 2 < PAYS_BELOW * (sample.weights @ linear**2)
+    return sample.scores - said if pays else None
+
+
+def _most_controls(samples: int) -> int:
+    return min(samples // SAMPLES_A_CONTROL, MOST_CONTROLS)
 
 
 def _growing(rows: Floats, controls: Floats, owner: NDArray[np.intp]) -> Iterator[Columns]:
@@ -102,9 +146,8 @@ def _growing(rows: Floats, controls: Floats, owner: NDArray[np.intp]) -> Iterato
     part, control = np.nonzero(np.arange(rows.shape[1])[:, None] != owner[None])
     first, second = np.nonzero(np.triu(owner[:, None] != owner[None]))
     sizes = np.cumsum([len(owner), len(part), len(first)])
-    most = min(len(rows) // SAMPLES_A_CONTROL, MOST_CONTROLS)
-    if sizes[0] <= most:
-        yield lambda at: controls[at]
+    most = _most_controls(len(rows))
+    yield lambda at: controls[at]
     if sizes[1] <= most:
         yield lambda at: np.hstack([controls[at], rows[at][:, part] * controls[at][:, control]])
     if sizes[2] <= most:
@@ -123,13 +166,15 @@ def _cross_fitted(sample: Sample, fold: NDArray[np.intp], columns: Columns) -> t
     """
     width = columns(slice(0, 1)).shape[1]
     grams, crosses = np.zeros((FOLDS, width, width)), np.zeros((FOLDS, width))
+    roots = np.sqrt(sample.weights)
     for at in _pieces(len(fold)):
-        piece = columns(at)
-        weighted = piece * sample.weights[at, None]
+        piece = columns(at) * roots[at, None]
+        scores = sample.scores[at] * roots[at]
         for k in range(FOLDS):
-            mine = fold[at] == k
-            grams[k] += piece[mine].T @ weighted[mine]
-            crosses[k] += weighted[mine].T @ sample.scores[at][mine]
+            mine = np.flatnonzero(fold[at] == k)
+            own = piece.take(mine, axis=0)
+            grams[k] += own.T @ own
+            crosses[k] += scores[mine] @ own
     linear = sample.rows.shape[1] + 1
     paths = np.stack([_ridge_path(grams.sum(0) - grams[k], crosses.sum(0) - crosses[k], linear) for k in range(FOLDS)])
     errors = sample.scores - _predicted(len(fold), fold, columns, paths)
@@ -167,15 +212,14 @@ def _ridge_path(gram: Floats, cross: Floats, linear: int) -> Floats:
     return np.hstack([onto[:, -1][None] - tail @ onto[:, :-1].T, tail])
 
 
-def _held_out_linear(sample: Sample, fold: NDArray[np.intp]) -> Floats:
-    whole = Moments.of(sample.rows, sample.scores, sample.weights)
-    errors = np.empty(len(sample.rows))
-    for k in range(FOLDS):
-        rows, scores = sample.rows[fold == k], sample.scores[fold == k]
-        seen = whole - Moments.of(rows, scores, sample.weights[fold == k])
-        intercept, weights = solve(seen, varies(seen))
-        errors[fold == k] = scores - intercept - rows @ weights
-    return errors
+def _held_out_linear(sample: Sample, fold: NDArray[np.intp], count: int) -> tuple[Floats, Floats]:
+    """(n,) errors of linear fits that have not seen a row's fold, and those fits: (folds, 1 + parts)."""
+    folds = Moments.of_folds(sample.rows, sample.scores, sample.weights, fold, count)
+    whole = reduce(add, folds)
+    found = [solve(rest, varies(rest)) for rest in (whole - one for one in folds)]
+    fits = np.array([[intercept, *weights] for intercept, weights in found])
+    predicted = fits[:, 0] + sample.rows @ fits[:, 1:].T
+    return sample.scores - predicted[np.arange(len(fold)), fold], fits
 
 
 def _all_masks(sample: Sample, plan: MaskPlan, fold: NDArray[np.intp], surrogates: Floats, errors: Floats) -> Moments:

@@ -158,6 +158,15 @@ def test_a_composed_text_does_not_depend_on_its_batch(text, spec, seed):
     assert parts.compose(masks[:0], RNG) == []
 
 
+@given(TEXTS, st.sampled_from(SPECS), st.integers(0, 9), st.sampled_from([None, "<hidden>"]))
+def test_many_masks_at_once_compose_what_each_composes_alone(text, spec, seed, fill):
+    parts = TextParts.cut(text, spec, fill=fill)
+    masks = masks_for(parts, 600, seed)
+    few = np.arange(0, 600, 41)
+    composed = parts.compose(masks, RNG)
+    assert [composed[i] for i in few] == [parts.compose(masks[i:i + 1], RNG)[0] for i in few]
+
+
 def test_many_masks_of_a_long_text_are_composed_in_pieces_of_bounded_memory_with_the_same_result():
     text = " ".join(f"w{i}" for i in range(3000))
     parts = TextParts.cut(text)

@@ -1,16 +1,30 @@
-"""torch modules as models: evaluated without gradients, in eval mode, and left as they were found."""
+"""torch modules as models: asked in eval mode and without gradients of their own, and left as they were found.
+
+How arrays become tensors. They go where the module's parameters are, and become floats of the parameters' type (float32 for a
+module without any; bytes of an image too). Whole numbers stay whole (int64) where the first layer with parameters is an
+Embedding: they are token ids. A `preprocess` that returns an int32 or int64 tensor means it, whatever the first layer is.
+"""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from whytrust.core import Batch, need
+from whytrust.backends.torch_fast import FastCopy
+from whytrust.core import Batch, Floats, need
 
-OPTIONS = ("device",)
+OPTIONS = ("device", "fast")
+Preprocess = Callable[[Any], Any]
+"""What is done to a batch before the module has it."""
+SAME_INPUTS = 1e-3
+"""How far, in parts of their scale, what `preprocess` makes of integers may lie from what it makes of the same floats."""
+
 
 def accepts(obj: Any) -> bool:
     """Is this a torch module? (torch is not imported to find out.)"""
@@ -18,27 +32,237 @@ def accepts(obj: Any) -> bool:
     return torch is not None and isinstance(obj, torch.nn.Module)
 
 
+def adapt(obj: Any, device: Any = None, fast: bool | str = False) -> tuple[TorchScores, dict[str, Any]]:
+    """The module as a function of arrays; without preprocessing its images have channels first, as torch has them."""
+    name = _name(obj)
+    if fast not in (False, True, "compile"):
+        raise ValueError(f"fast must be False, True or 'compile', got {fast!r}")
+    if fast and (hasattr(obj, "_orig_mod") or hasattr(obj, "original_name")):
+        raise ValueError(f"fast is for modules of Python code, {name} is compiled or scripted already; leave fast out")
+    _check_parameters(obj, name)
+    if device is not None:
+        device = _device(obj, name, device)
+    return TorchScores(obj, device, fast), {"name": name, "layout": "NCHW"}
+
+
 @dataclass(frozen=True, eq=False)
 class TorchScores:
-    """A module called on arrays; its mode and the arrays' layout are left alone."""
+    """A module called on arrays: every submodule's mode, the parameters, their gradients and the batch are left alone.
+
+    What the module itself does when called (a counter it keeps, random numbers it draws in eval mode) it does here too.
+    """
 
     module: Any
-    device: str = "cpu"
+    device: str | None = None
+    fast: bool | str = False
+    _copy: FastCopy | None = field(init=False, repr=False, default=None)
 
-    def __call__(self, batch: Batch) -> Any:
-        """The module's outputs as an array."""
+    def __post_init__(self) -> None:
+        """Make room for the fast copy; it is built at the first call."""
+        if self.fast:
+            object.__setattr__(self, "_copy", FastCopy(self.module, scores_of, self.fast == "compile"))
+
+    @property
+    def kind(self) -> str:
+        """What this is, in a few words."""
+        return f"a torch module on {self._home}{', fast' if self.fast else ''}"
+
+    @property
+    def source(self) -> Any:
+        """The user's module."""
+        return self.module
+
+    def __call__(self, batch: Batch) -> Floats:
+        """The module's outputs as an array of float64."""
         torch = need("torch", "torch")
-        training = [m for m in self.module.modules() if m.training]
-        self.module.eval()
+        with evaluating(self.module), torch.no_grad():
+            inputs = self._inputs(batch)
+            return _array(scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs))
+
+    def prepare(self, batch: Batch, preprocess: Preprocess) -> Any:
+        """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor of floats."""
+        torch = need("torch", "torch")
+        if not isinstance(preprocess, torch.nn.Module):
+            return preprocess(batch)
+        with evaluating(preprocess), torch.no_grad():
+            return preprocess(self._floats(batch))
+
+    def pullback(self, batch: Batch, preprocess: Preprocess | None = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(outputs, pull): `pull(weights)` is the gradient of (weights * outputs).sum() with respect to the batch.
+
+        With respect to the batch before `preprocess`, which must work on tensors. It says how the outputs move for very small
+        changes alone: where a net saturates or a ReLU is off it is zero, however much the input matters.
+        """
+        torch = need("torch", "torch")
+        modules = [m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module)]
+        with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
+            leaf = self._leaf(batch)
+            # A copy, because layers that work in place refuse a leaf, and would change it.
+            prepared = leaf.clone() if preprocess is None else self._preprocessed(leaf.clone(), preprocess, batch)
+            outputs = scores_of(self.module(prepared.to(self._dtype).to(self._home)))
+
+        def pull(weights: Floats) -> Floats:
+            # Checkpointed modules run forward again here, so they must be in eval mode here too.
+            with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
+                seeds = torch.from_numpy(np.array(weights, dtype=np.float64).reshape(tuple(outputs.shape)))
+                seeds = seeds.to(outputs.dtype).to(outputs.device)
+                found = None
+                if outputs.requires_grad:
+                    (found,) = torch.autograd.grad(outputs, leaf, seeds, retain_graph=True, allow_unused=True)
+            if found is None:
+                raise TypeError(f"{_name(self.module)} must be differentiable for gradients, but nothing connects its outputs "
+                                "with its inputs; look for detach(), no_grad(), argmax or rounding in its forward")
+            return _array(found)
+
+        values = _array(outputs)
+        return values[:, None] if values.ndim == 1 else values, pull
+
+    @property
+    def _home(self) -> Any:
+        """Where inputs go: looked up at every call, because the user may move the module."""
+        return self.device or next((str(t.device) for t in _tensors(self.module)), "cpu")
+
+    @property
+    def _dtype(self) -> Any:
+        torch = need("torch", "torch")
+        return next((t.dtype for t in _tensors(self.module) if t.is_floating_point()), torch.float32)
+
+    def _inputs(self, batch: Batch) -> Any:
+        """A batch as the module takes it; always a copy, because a layer may work in place."""
+        torch = need("torch", "torch")
+        if not isinstance(batch, torch.Tensor):
+            array = _numbers(batch)
+            if array.dtype.kind not in "iu" or not _takes_tokens(self.module):
+                return self._floats(array).to(self._dtype)
+            return torch.from_numpy(np.array(array, dtype=np.int64)).to(self._home)
+        whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
+        meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
+        return batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self._home)
+
+    def _floats(self, batch: Batch) -> Any:
+        """A copy in float32, or float64 where the module has that: half precision is for the module alone."""
+        torch = need("torch", "torch")
+        kind = np.float64 if self._dtype == torch.float64 else np.float32
+        array = batch.detach().cpu().double().numpy() if isinstance(batch, torch.Tensor) else _numbers(batch)
+        return torch.from_numpy(np.array(array, dtype=kind, order="C")).to(self._home)
+
+    def _leaf(self, batch: Batch) -> Any:
+        if _takes_tokens(self.module) and "int" in str(getattr(batch, "dtype", None) or np.asarray(batch).dtype):
+            raise TypeError(f"gradients need inputs that are real numbers, {_name(self.module)} takes token ids; "
+                            "ask for gradients behind its embedding instead")
+        return self._floats(batch).requires_grad_()
+
+    def _preprocessed(self, inputs: Any, preprocess: Preprocess, batch: Batch) -> Any:
+        torch = need("torch", "torch")
+        must = ("preprocess must work on torch tensors for gradients, as (x - 127.0) / 128 does; write it so, "
+                "or put it into the module: ")
         try:
-            with torch.no_grad():
-                inputs = torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32)).to(self.device)
-                return self.module(inputs).detach().cpu().double().numpy()
-        finally:
-            for module in training:
-                module.training = True
+            prepared = preprocess(inputs)
+        except Exception as error:
+            raise TypeError(f"{must}on a tensor it raised {type(error).__name__}: {error}") from error
+        if not isinstance(prepared, torch.Tensor) or not prepared.requires_grad:
+            what = f"{type(prepared).__module__.split('.')[0]}.{type(prepared).__name__}"
+            raise TypeError(f"{must}for a tensor it returned a {what} that gradients cannot be followed through")
+        # Bytes wrap around in numpy (np.uint8(3) - 127 is 132) and not in torch: then scores and gradients have two functions.
+        if isinstance(batch, np.ndarray) and batch.dtype.kind in "iu" and not isinstance(preprocess, torch.nn.Module):
+            asked, followed = np.asarray(preprocess(batch), dtype=np.float64), _array(prepared)
+            near = SAME_INPUTS * max(np.abs(followed).max(initial=0), 1e-30)
+            if asked.shape != followed.shape or not np.allclose(asked, followed, rtol=0, atol=near):
+                raise ValueError(f"preprocess must do the same to {batch.dtype} arrays and to tensors of floats, and does not: "
+                                 "whole numbers may wrap around in it; begin with a float, as in (x - 127.0) / 128")
+        return prepared
 
 
-def adapt(obj: Any, device: str = "cpu") -> tuple[TorchScores, dict[str, Any]]:
-    """The module as a function of arrays; without preprocessing its images have channels first, as torch has them."""
-    return TorchScores(obj, device), {"name": type(obj).__name__, "layout": "NCHW"}
+def scores_of(output: Any) -> Any:
+    """The tensor of scores in what a module returned."""
+    torch = need("torch", "torch")
+    found = getattr(output, "logits", None)
+    if isinstance(output, Mapping) and not isinstance(found, torch.Tensor):
+        tensors = [v for v in output.values() if isinstance(v, torch.Tensor)]
+        found = output["logits"] if "logits" in output else tensors[0] if len(tensors) == 1 else None
+    elif isinstance(output, tuple) and output and not isinstance(found, torch.Tensor):
+        found = output[0]
+    elif isinstance(output, torch.Tensor):
+        found = output
+    if not isinstance(found, torch.Tensor) or found.is_complex():
+        raise TypeError("a torch module must return a tensor of real scores, something with logits, a dict with one tensor, "
+                        f"or a tuple that begins with a tensor; got {_what(output)}")
+    return found
+
+
+@contextmanager
+def evaluating(*modules: Any) -> Iterator[None]:
+    """Eval mode inside, every submodule's own mode after; set flag by flag, since eval() may do more than set it."""
+    training = [m for module in modules for m in module.modules() if getattr(m, "training", False)]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _tensors(module: Any) -> Iterator[Any]:
+    return chain(module.parameters(), module.buffers())
+
+
+def _takes_tokens(module: Any) -> bool:
+    """Is the first layer with parameters an embedding? (A scripted module keeps its class's name alone.)"""
+    torch = need("torch", "torch")
+    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
+    known = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    return isinstance(first, known) or getattr(first, "original_name", None) in ("Embedding", "EmbeddingBag")
+
+
+def _check_parameters(module: Any, name: str) -> None:
+    torch = need("torch", "torch")
+    for tensor in _tensors(module):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ValueError(f"{name} must know its shapes, it has lazy layers; call it once on a batch first")
+        if tensor.device.type == "meta":
+            raise ValueError(f"{name} must have its weights, they are on the meta device, which holds none; load them first")
+
+
+def _device(module: Any, name: str, device: Any) -> str:
+    """The asked device as torch calls it, where it exists and the module is on it; a user's module is never moved."""
+    torch = need("torch", "torch")
+    try:
+        asked = torch.empty(0, device=torch.device(device)).device
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        raise ValueError(f"device must be one that torch has here, such as 'cpu', got {str(device)!r} "
+                         f"({str(error).splitlines()[0]})") from error
+    elsewhere = next((str(t.device) for t in _tensors(module) if t.device != asked), None)
+    if elsewhere is not None:
+        raise ValueError(f"device={str(device)!r} was asked for, but {name} has weights on {elsewhere}, and a module is never "
+                         f"moved here; call module.to({str(device)!r}) first, or leave device out to use it where it is")
+    return str(asked)
+
+
+def _numbers(batch: Batch) -> Any:
+    try:
+        array = np.asarray(batch)
+        array = array.astype(np.float64) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"a torch module takes an array of numbers, got {_what(batch)} ({error})") from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"a torch module takes an array of numbers, got {_what(batch)} ({array.dtype}); "
+                        "turn it into numbers with preprocess")
+    return array
+
+
+def _array(tensor: Any) -> Floats:
+    return np.asarray(tensor.detach().cpu().double().numpy())
+
+
+def _what(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} with {', '.join(map(str, value)) or 'nothing'}"
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__} of {', '.join(type(v).__name__ for v in value[:4]) or 'nothing'}"
+    return f"{type(value).__name__}{f' of {value.dtype}' if hasattr(value, 'dtype') else ''}"
+
+
+def _name(module: Any) -> str:
+    inner = getattr(module, "_orig_mod", module)
+    return str(getattr(inner, "original_name", type(inner).__name__))

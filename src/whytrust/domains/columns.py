@@ -10,6 +10,7 @@ import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -58,8 +59,8 @@ class Storage:
 
     def numbers(self, values: Floats) -> Any:
         """Floats (NaN is missing) as an array of this dtype; whole numbers are rounded."""
-        beyond_int64 = np.isnan(values).any() or np.abs(values).max(initial=0.0) >= 2.0**63
-        if self.dtype in ("object", "|O") or (self.whole and beyond_int64):
+        beyond_int64 = self.whole and (np.isnan(values).any() or np.abs(values).max(initial=0.0) >= 2.0**63)
+        if self.dtype in ("object", "|O") or beyond_int64:
             return self.array(None if math.isnan(v) else round(v) if self.whole else v for v in values.tolist())
         exact = np.rint(values).astype(np.int64) if self.whole else values
         if self.frame:
@@ -102,7 +103,7 @@ class Column:
         """Whether the values are numbers."""
         return self.kind != "categorical"
 
-    @property
+    @cached_property
     def frequencies(self) -> Floats:
         """How often each state occurs in training: bins or categories, then missing where there were any."""
         return np.asarray(np.bincount(self.states, weights=self.chances), dtype=np.float64)
@@ -379,7 +380,7 @@ def is_missing(value: Any) -> bool:
 
 def short(value: Any, digits: int = 4) -> str:
     """A value in few characters: numbers with `digits` digits and no exponent where one can do without."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    if not isinstance(value, float) and (isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real)):
         text = str(value)
         return text if len(text) <= 60 else text[:59] + "…"
     number = float(value)
@@ -387,7 +388,7 @@ def short(value: Any, digits: int = 4) -> str:
         return f"{number:.{digits}g}"
     if number == int(number):
         return str(int(number))
-    return np.format_float_positional(float(f"{number:.{max(digits, len(str(int(abs(number)))))}g}"), trim="-")
+    return repr(float(f"{number:.{max(digits, len(str(int(abs(number)))))}g}")).removesuffix(".0")  # no exponent in this range
 
 
 def _told_apart(values: list[float]) -> list[str]:

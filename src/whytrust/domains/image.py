@@ -91,16 +91,38 @@ class ImageParts:
     def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
         """Images that show the kept segments and the fill elsewhere."""
         masks = check_masks(masks, len(self.names))
-        shown = masks[:, self.labels.ravel()].reshape(len(masks), *self.labels.shape)
-        if self.image.ndim == 3:
-            shown = shown[:, None] if self.channels_first else shown[..., None]
-        return np.where(shown, self.image, self._noise(len(masks), rng) if self.fill == "noise" else self._hidden)
+        owners, lengths, image = self._runs
+        if self.fill == "noise":
+            hidden = _bytes(self._noise(len(masks), rng)).reshape(len(masks), self.image.nbytes)
+            change = image ^ hidden
+        else:
+            hidden, change = self._hidden_and_change
+        # Bytes of ones where the image shows; image and fill are mixed bit by bit, which is exact for numbers of every type.
+        mixed = np.repeat(np.where(masks, np.uint8(255), np.uint8(0)).take(owners, axis=1), lengths, axis=1)
+        mixed &= change
+        mixed ^= hidden
+        return mixed.view(self.image.dtype).reshape(len(masks), *self.image.shape)
 
     def pool(self, map: Floats, how: str) -> Floats:
         """One number a segment; a map may have channels, where the image has them."""
         values = np.asarray(map)
         return pool_labels(np.moveaxis(values, 0, -1) if self.channels_first and values.ndim == 3 else values,
                            self.labels.astype(np.intp), len(self.names), how)
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.uint8]]:
+        """The image's bytes as they lie in memory: runs that belong to one segment (which, and how long), and the bytes."""
+        channels = self.image.size // self.labels.size
+        of_values = np.tile(self.labels.ravel(), channels) if self.channels_first else np.repeat(self.labels.ravel(), channels)
+        starts = np.flatnonzero(np.diff(of_values, prepend=-1))
+        lengths = np.diff(starts, append=of_values.size) * self.image.itemsize
+        return of_values[starts].astype(np.intp), lengths, _bytes(self.image)
+
+    @cached_property
+    def _hidden_and_change(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The bytes of the fill, and what turns them into the image's."""
+        hidden = _bytes(self._hidden)
+        return hidden, _bytes(self.image) ^ hidden
 
     @property
     def _last(self) -> NDArray[Any]:
@@ -141,6 +163,10 @@ class ImageParts:
         if self.image.dtype.kind in "ui":
             values = np.rint(values)
         return np.moveaxis(values, -1, 0).astype(self.image.dtype) if self.channels_first else values.astype(self.image.dtype)
+
+
+def _bytes(image: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(image).reshape(-1).view(np.uint8)
 
 
 def check_image(image: Any) -> NDArray[Any]:

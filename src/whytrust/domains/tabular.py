@@ -16,17 +16,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
 from whytrust.domains.columns import Bins, Column, Storage, default_names, fit_categories, fit_numbers, read_table, short
+from whytrust.domains.laws import AtomLaw as AtomLaw
+from whytrust.domains.laws import NormalLaw as NormalLaw
 from whytrust.views import TableView
 
+MANY_CONTROLS = 64
 Values = Literal["training", "normal"]
 """What is drawn inside a bin: training values, or a normal fitted to the bin (the reference implementation's way)."""
-
-MOST_CATEGORIES = 8  # other categories with a control of their own
-NO_VARIATION = 1e-9  # in standard deviations of the column
 
 
 @dataclass(frozen=True)
@@ -121,153 +120,7 @@ def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:  # JSON has lists only
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
-# --- how one column is drawn ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class AtomLaw:
-    """One column drawn from its atoms, around a row whose value is in state `own`; a draw is the number of an atom."""
-
-    cumulative: Floats
-    chances: Floats
-    design: Floats  # of each atom
-    controls: Floats  # (columns, atoms): mean zero given the design
-    palette: Any  # the atoms and, last, the row's own value, as the model gets them
-    origin: float
-
-    @classmethod
-    def around(cls, column: Column, own: int, value: Any) -> AtomLaw:
-        """The law of a column for a row that has `value` there."""
-        chances, states = np.array(column.chances), np.array(column.states)
-        numbers = np.array([np.nan if atom is None or not column.numeric else float(atom) for atom in column.atoms])
-        mine = states == own
-        if column.kind == "continuous":
-            design, controls = _standardised(column, numbers), np.empty((0, len(states)))
-        else:
-            sums = np.bincount(states, chances * np.nan_to_num(numbers))
-            deviations = np.nan_to_num(numbers - (sums / column.frequencies)[states]) / column.sd
-            inside = [part for part in (deviations * mine, deviations * ~mine) if np.abs(part).max() > NO_VARIATION]
-            design, controls = mine.astype(np.float64), np.vstack([_state_controls(column, own)[:, states], *inside])
-        palette = column.storage.array([*column.atoms, value])
-        return cls(np.cumsum(chances)[:-1], chances, design, controls, palette, _origin(column, value))
-
-    def draw(self, place: Floats, within: Floats) -> NDArray[Any]:
-        """Atoms whose cumulated chances enclose each number of `place`, uniform in [0, 1)."""
-        return np.searchsorted(self.cumulative, place, side="right").astype(np.int32)
-
-    def design_of(self, drawn: NDArray[Any]) -> Floats:
-        """How the interpretable model sees each draw."""
-        return np.asarray(self.design.take(drawn))
-
-    def controls_of(self, drawn: NDArray[Any]) -> Floats:
-        """(columns, draws): the controls of each draw."""
-        return np.asarray(self.controls.take(drawn, axis=1))
-
-    def array_of(self, drawn: NDArray[Any]) -> Any:
-        """The drawn column as the model gets it."""
-        return self.palette.take(drawn)
-
-
-@dataclass(frozen=True, eq=False)
-class NormalLaw:
-    """One numeric column drawn from a normal: truncated to the bin where there are bins; a draw is a number.
-
-    Bounds are the bin's edges, or the column's least and greatest value; a bin's mean lies between them, so the inverse
-    of the cumulative distribution never works in a tail.
-    """
-
-    column: Column
-    own: int
-    origin: float
-    cumulative: Floats
-    lows: Floats  # one a bin, as are the next five
-    highs: Floats
-    centres: Floats
-    sds: Floats
-    below: Floats  # chance of the whole normal below the bin
-    mass: Floats  # … and inside it
-    indicators: Floats
-
-    @classmethod
-    def around(cls, column: Column, own: int, value: Any) -> NormalLaw:
-        """The law of a column for a row that has `value` there."""
-        lows, highs, centres, sds = map(np.array, (column.mins, column.maxs, column.means, column.sds))
-        lows[1:] = np.nextafter(lows[1:], np.inf)  # a lower edge belongs to the bin below
-        scale = np.where(sds > 0, sds, np.inf)  # no spread: both limits are at the middle, and so is every draw
-        below = ndtr((lows - centres) / scale)
-        mass = ndtr((highs - centres) / scale) - below
-        return cls(column, own, _origin(column, value), np.cumsum(column.frequencies)[:-1], lows, highs, centres, sds,
-                   below, mass, _state_controls(column, own))
-
-    @property
-    def means(self) -> Floats:
-        """The mean of each bin's draws: truncation moves it away from the bin's own."""
-        scale = np.where(self.sds > 0, self.sds, 1.0)
-        low, high = (np.exp(-(((end - self.centres) / scale) ** 2) / 2) for end in (self.lows, self.highs))
-        shift = (low - high) / math.sqrt(2 * math.pi) / np.where(self.sds > 0, self.mass, 1.0)
-        return np.asarray(self.centres + self.sds * shift)
-
-    def draw(self, place: Floats, within: Floats) -> NDArray[Any]:
-        """A bin by `place`, a value inside it by `within`; NaN is missing."""
-        column, states = self.column, np.searchsorted(self.cumulative, place, side="right")
-        within = np.maximum(within, 2.0**-54)  # at 0 the normal is at minus infinity
-        if column.kind == "continuous":
-            values = column.storage.within_limits(column.mean + column.sd * ndtri(within))
-        else:
-            bins = np.minimum(states, len(self.lows) - 1)
-            values = self.centres[bins] + self.sds[bins] * ndtri(self.below[bins] + within * self.mass[bins])
-            values = np.clip(values, self.lows[bins], self.highs[bins])
-        return np.where(states == len(self.lows), np.nan, values)
-
-    def design_of(self, drawn: NDArray[Any]) -> Floats:
-        """How the interpretable model sees each draw."""
-        if self.column.kind == "continuous":
-            return _standardised(self.column, drawn)
-        return np.asarray(self._states(drawn) == self.own, dtype=np.float64)
-
-    def controls_of(self, drawn: NDArray[Any]) -> Floats:
-        """(columns, draws): the controls of each draw."""
-        if self.column.kind == "continuous":
-            return np.empty((0, len(drawn)))
-        states, bins = self._states(drawn), np.arange(len(self.sds))
-        deviations = np.nan_to_num(drawn - np.append(self.means, np.nan)[states]) / self.column.sd
-        # Which columns there are depends on the law alone: two sets of draws must have the same ones.
-        sides = [mine for mine in (True, False) if (self.sds[(bins == self.own) == mine] > 0).any()]
-        return np.vstack([self.indicators[:, states], *(deviations * ((states == self.own) == mine) for mine in sides)])
-
-    def array_of(self, drawn: NDArray[Any]) -> Any:
-        """The drawn column as the model gets it; whole numbers are rounded without leaving their bin."""
-        if self.column.storage.whole and self.column.kind == "binned":
-            bins = np.minimum(self._states(drawn), len(self.lows) - 1)
-            drawn = np.clip(np.rint(drawn), np.ceil(self.lows)[bins], np.floor(self.highs)[bins])
-        return self.column.storage.numbers(drawn)
-
-    def _states(self, drawn: Floats) -> NDArray[np.intp]:
-        """The bin of each value; searchsorted puts NaN above every edge, so one is added for the missing state."""
-        return np.asarray(np.searchsorted(self.column.edges, drawn) + np.isnan(drawn), dtype=np.intp)
-
-
-def _standardised(column: Column, values: Floats) -> Floats:
-    """(value − mean) / sd; a missing value stands at the mean."""
-    return np.asarray(np.nan_to_num((values - column.mean) / column.sd))
-
-
-def _origin(column: Column, value: Any) -> float:
-    """Where the row itself stands in the design."""
-    return 1.0 if column.kind != "continuous" else 0.0 if value is None else (float(value) - column.mean) / column.sd
-
-
-def _state_controls(column: Column, own: int) -> Floats:
-    """(columns, states): is the draw in state b, less how often it is when it is not in the row's own state.
-
-    One of the other states has no column, for the sum over all of them is zero.
-    """
-    frequencies = column.frequencies
-    others = sorted((s for s in range(len(frequencies)) if s != own and frequencies[s] > 0), key=lambda s: -frequencies[s])
-    chosen = others[:-1] if column.numeric else others[:-1][:MOST_CATEGORIES]
-    states, rest = np.arange(len(frequencies)), frequencies[others].sum()
-    rows = [(states == b) - frequencies[b] / rest * (states != own) for b in chosen]
-    return np.array(rows).reshape(len(chosen), len(states))
+# --- the parts --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +133,6 @@ class _Rows:
 
     def __call__(self, part: slice) -> Batch:
         return self.statistics.batch([law.array_of(one[part]) for law, one in zip(self.laws, self.drawn, strict=True)])
-
-
-# --- the parts --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -334,7 +184,10 @@ class TableParts:
         """Rows that keep the columns a mask shows and draw the others from training values, by frequency."""
         masks = check_masks(masks, len(self.names))
         places = rng.random(masks.shape).T
-        codes = (np.where(masks[:, j], len(law.chances), law.draw(places[j], places[j])) for j, law in enumerate(self._atoms))
+        codes = []
+        for law, shown, place in zip(self._atoms, masks.T, places, strict=True):
+            own = np.full(len(masks), len(law.chances))
+            codes.append(own if shown.all() else np.where(shown, own, law.choose(place)))
         return _Rows(self.statistics, self._atoms, tuple(codes))(slice(None))
 
     def pool(self, map: Floats, how: str) -> Floats:
@@ -344,9 +197,10 @@ class TableParts:
 
     def draw(self, n: int, rng: np.random.Generator) -> Draws:
         """n rows, every column drawn by itself."""
-        places = np.ascontiguousarray(rng.random((n, len(self.names))).T)
-        within = np.ascontiguousarray(rng.random(places.shape[::-1]).T) if self.values == "normal" else places
-        return self._draws(tuple(law.draw(u, v) for law, u, v in zip(self._laws, places, within, strict=True)))
+        normal = self.values == "normal"
+        places = rng.random((len(self.names), n)) if normal else np.ascontiguousarray(rng.random((n, len(self.names))).T)
+        normals = rng.standard_normal(places.shape) if normal else places
+        return self._draws(tuple(law.draw(u, v, rng) for law, u, v in zip(self._laws, places, normals, strict=True)))
 
     def support(self, limit: int) -> Draws | None:
         """Every row that can be drawn, where each column has finitely many values and there are at most `limit` rows."""
@@ -359,13 +213,17 @@ class TableParts:
         return self._draws(codes, chances / chances.sum())
 
     def _draws(self, drawn: tuple[NDArray[Any], ...], chances: Floats | None = None) -> Draws:
-        pairs = list(zip(self._laws, drawn, strict=True))
-        design = np.column_stack([law.design_of(one) for law, one in pairs])
-        blocks = [law.controls_of(one) for law, one in pairs]
-        controls, owner = np.concatenate(blocks).T, np.repeat(np.arange(len(blocks)), [len(b) for b in blocks])
+        widths = [law.width for law in self._laws]
+        # Many controls are only ever weighed roughly, and half the bytes take half the time.
+        single = sum(widths) > MANY_CONTROLS
+        controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if single else np.float64), np.cumsum(widths)
+        design = np.empty((len(drawn[0]), len(drawn)))
+        for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
+            design[:, j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]])
+        owner = np.repeat(np.arange(len(widths)), widths)
         origin = np.array([law.origin for law in self._laws])
         rows = _Rows(self.statistics, self._laws, drawn)
-        return Draws(design, rows, origin, controls if controls.shape[1] else None, owner, chances)
+        return Draws(design, rows, origin, controls.T if len(controls) else None, owner, chances)
 
 
 def read_row(row: Any, statistics: TableStatistics) -> list[Any]:

@@ -25,6 +25,8 @@ Split = str | Callable[[str], Iterable[str] | Iterable[Span]]
 SPECS = ("words", "words:bag", "bag", "sentences")
 _NAME_LENGTH = 60
 _PIECES_AT_ONCE = 1 << 20  # bounds the memory of compose at a few MB beside the texts themselves
+_WORTH_WRITING_OUT = 512  # masks: for so many, all 256 readings of each eight words in a row are written out beforehand
+_LONG = 1 << 15  # characters: they would take 128 times as many
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -222,10 +224,9 @@ class TextParts:
         if not spans or (unit == "sentences" and split is None and not _has_word(text)):
             raise ValueError(f"the text must have at least one word, got {_shorten(text)!r}; "
                              "if its parts are no words, pass split to say where they are")
-        limit = min(max(reads(text), 0), len(text))
-        seen = [span for span in spans if span[0] < limit] or spans[:1]
-        until = None if len(seen) == len(spans) else seen[-1][1]
-        spans = seen
+        until = _read_until(text, reads(text))
+        if until is not None:
+            spans = [(start, min(end, until)) for start, end in spans if start < until] or spans[:1]
         written = [text[start:end] for start, end in spans]
         label = str if split is None and unit != "sentences" else _shorten
         if bag or unit.endswith("bag"):
@@ -244,10 +245,15 @@ class TextParts:
         """(n, d) masks -> n texts; a hidden part's characters are deleted or replaced, all others are kept."""
         masks = check_masks(masks, len(self.names))
         head, owner, shown, hidden = self._pieces
+        written_out = len(masks) >= _WORTH_WRITING_OUT and len(self.text) <= _LONG
         texts: list[str] = []
         step = max(_PIECES_AT_ONCE // len(owner), 1)
         for first in range(0, len(masks), step):
-            chosen = np.where(masks[first:first + step, owner], shown, hidden)
+            kept = masks[first:first + step].take(owner, axis=1)
+            if written_out:
+                chosen = self._octets[np.arange(len(self._octets)), np.packbits(kept, axis=1)]
+            else:
+                chosen = np.where(kept, shown, hidden)
             texts += [head + "".join(row) for row in chosen.tolist()]
         return texts
 
@@ -269,6 +275,26 @@ class TextParts:
         for i, ((start, end, _), stop) in enumerate(zip(places, ends, strict=True)):
             shown[i], hidden[i] = self.text[start:stop], (self.fill or "") + self.text[end:stop]
         return self.text[:places[0][0]], np.array([part for _, _, part in places], dtype=np.intp), shown, hidden
+
+    @cached_property
+    def _octets(self) -> Any:
+        """(m / 8, 256): how eight occurrences in a row read, by the bits that say which of them show."""
+        _, _, shown, hidden = self._pieces
+        octets = np.empty((-(-len(shown) // 8), 256), dtype=object)
+        for block, first in zip(octets, range(0, len(shown), 8), strict=True):
+            readings = [""]
+            for both in zip(hidden[first:first + 8], shown[first:first + 8], strict=True):
+                readings = [reading + piece for reading in readings for piece in both]
+            # numpy packs the first of fewer than eight into the highest bits.
+            block[:: 256 // len(readings)] = readings
+        return octets
+
+
+def _read_until(text: str, limit: int) -> int | None:
+    """Where composed texts end: at the limit, or at the end of the word that it cuts; None where all of the text is read."""
+    if limit >= len(text):
+        return None
+    return next((end for start, end in words(text) if start < limit < end), max(limit, 0))
 
 
 def _check_text(text: Any, fill: Any) -> None:

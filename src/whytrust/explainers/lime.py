@@ -92,6 +92,13 @@ class Lime:
         fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
         return _explain(question, setting, found, fit, self)
 
+    def ahead(self, question: Question, rng: np.random.Generator) -> None:
+        """Where values are drawn, have the first of them asked together with the input itself, before the target is known."""
+        if isinstance(question.parts, DrawnParts) and question.d > 1:
+            setting = self.settle(question)
+            if setting.sampling == "draws" and question.parts.support(setting.samples) is None:
+                question.foresee(next(_looks(setting.samples, question.d, setting.auto))[0], rng)
+
     def settle(self, question: Question) -> Setting:
         """Every choice made: the user's where there is one, else the variant's for this domain."""
         chosen = dict(DEFAULTS[self.variant][question.parts.domain])
@@ -196,7 +203,6 @@ def _explain(question: Question, setting: Setting, found: Evidence, fit: local.F
     sample, origin = found.sample, found.origin
     prediction = float(question.original[question.target])
     drawn = setting.sampling == "draws"
-    binary = ((sample.rows == 0) | (sample.rows == 1)).all(axis=0)
     design = (("every row that can be drawn" if sample.exact else "drawn from training data") if drawn
               else "every mask" if sample.exact else f"{setting.sampling}, {lime.design}")
     undecided = local.undecided_ranks(fit, sample.exact)
@@ -204,7 +210,7 @@ def _explain(question: Question, setting: Setting, found: Evidence, fit: local.F
         question, "lime", fit.weights, intercept=fit.intercept, local_prediction=fit.prediction, fidelity=fit.fidelity,
         fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors, selected=_selected(fit, question.d),
         origin=None if (origin == 1).all() else origin, undecided=undecided,
-        rules=local.rules(fit, question.parts.names, binary, drawn),
+        rules=local.rules(fit, question.parts.names, sample.rows, drawn),
         notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction)))
         + (() if found.apart else tuple(_auto_notes(setting, sample, undecided))),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,

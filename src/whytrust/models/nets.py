@@ -13,9 +13,9 @@ torch = need("torch", "torch")
 nn = torch.nn
 
 
-def digits_batch(batch: Floats) -> NDArray[np.float32]:
-    """(n, 8, 8) grey values 0–16 -> (n, 1, 8, 8) between 0 and 1."""
-    return np.asarray(batch, dtype=np.float32)[:, None] / np.float32(16)
+def digits_batch(batch: Any) -> Any:
+    """(n, 8, 8) grey values 0–16 -> (n, 1, 8, 8) between 0 and 1; arrays or, for gradients, tensors."""
+    return _floats(batch)[:, None] / 16
 
 
 def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
@@ -34,9 +34,13 @@ def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
     return net.eval()
 
 
-def photo_batch(batch: Any) -> NDArray[np.float32]:
-    """(n, H, W, 3) bytes -> (n, 3, H, W), (pixel − 127) / 128, as EfficientNet-Lite was trained."""
-    return np.ascontiguousarray(np.moveaxis((np.asarray(batch, dtype=np.float32) - 127) / 128, -1, 1))
+def photo_batch(batch: Any) -> Any:
+    """(n, H, W, 3) bytes -> (n, 3, H, W), (pixel − 127) / 128, as EfficientNet-Lite was trained; arrays or tensors."""
+    return ((_floats(batch) - 127) / 128).swapaxes(1, 3).swapaxes(2, 3)
+
+
+def _floats(batch: Any) -> Any:
+    return batch if torch.is_tensor(batch) else np.asarray(batch, dtype=np.float32)
 
 
 def efficientnet_lite0() -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 TAGS = frozenset({
     "html", "head", "meta", "title", "style", "body", "main", "header", "footer", "section", "article", "figure",
     "figcaption", "div", "span", "p", "h1", "h2", "h3", "ul", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "td", "mark", "bdi", "pre", "details", "summary", "img", "audio", "svg", "g", "rect", "line", "text"})
+    "td", "mark", "s", "bdi", "pre", "details", "summary", "img", "audio", "svg", "g", "rect", "line", "text"})
 """Every element a page may hold; no scripts, links, frames or forms."""
 VOID = frozenset({"meta", "img"})
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")

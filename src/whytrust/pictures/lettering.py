@@ -173,7 +173,10 @@ def _tokens(view: TextView, scores: Floats) -> list[tuple[str, float]]:
         signed = [p + colours.sign(strength) if i == len(pieces) - 1 and p.strip() else p for i, p in enumerate(pieces)]
         out += [(piece, strength if piece.strip() else 0.0) for piece in signed]
         done = end
-    return out + [(piece, 0.0) for piece in _split(view.text[done:])]
+    limit = len(view.text) if view.seen is None else max(view.seen, done)
+    unseen = len(view.text[limit:].split())
+    rest = view.text[done:limit] + (f" … [{unseen} more words, unseen by the model]" if unseen else "")
+    return out + [(piece, 0.0) for piece in _split(rest)]
 
 
 def _runs(tokens: list[tuple[str, float]]) -> list[list[tuple[str, float]]]:

@@ -99,8 +99,13 @@ def _text(e: Shown, view: TextView) -> Markup:
         pieces.append(word if scores[part] == 0 else tag("span", word, title=_named(e, part)) if faint else tag(
             "mark", word, class_="for" if strength > 0 else "against", style=_paint(strength), title=_named(e, part)))
         done = end
-    return _figure(tag("div", *pieces, view.text[done:], class_="text", dir="auto", tabindex=0),
-                   "The text; the colour and the sign of a word are its score; words that hardly matter stay plain")
+    caption = "The text; the colour and the sign of a word are its score; words that hardly matter stay plain"
+    limit = len(view.text) if view.seen is None else max(view.seen, done)
+    pieces.append(view.text[done:limit])
+    if view.text[limit:].strip():
+        pieces.append(tag("s", view.text[limit:], class_="unseen", title="the model does not read this"))
+        caption += "; what is struck out lies beyond what the model reads"
+    return _figure(tag("div", *pieces, class_="text", dir="auto", tabindex=0), caption)
 
 
 def _table(e: Shown, view: TableView) -> Markup:

@@ -42,6 +42,7 @@ _RULES = f"""
 & .time {{ grid-column: 2; display: flex; justify-content: space-between; }}
 & .text {{ white-space: pre-wrap; max-height: 26em; overflow-y: auto; padding: 12px 14px; border: 1px solid #e3e6ea;
   border-radius: 6px; line-height: 1.75; }}
+& .unseen {{ color: #8a9099; }}
 & mark {{ padding: 1px 2px; border-radius: 3px; }}
 & mark.for::after {{ content: "+"; }}
 & mark.against::after {{ content: "−"; }}

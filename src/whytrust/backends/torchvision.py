@@ -1,0 +1,54 @@
+"""torchvision's own models by name, with the weights, preprocessing and class names that belong together."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from whytrust.core import Batch, MissingExtra, need
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Images as arrays (n, H, W, channels) -> the batch a net was trained on: resized, cropped, normalised by its weights."""
+
+    transforms: Any
+
+    def __call__(self, batch: Batch) -> Any:
+        """A tensor with channels first; grey images get three equal channels, as ImageNet's nets expect."""
+        torch = need("torch", "torch")
+        images = batch if hasattr(batch, "detach") else torch.from_numpy(np.ascontiguousarray(batch))
+        images = images[..., None] if images.ndim == 3 else images
+        if images.is_floating_point() and float(images.max()) > 1:
+            images = images / 255  # what the weights' transforms do to bytes, they do not do to floats
+        return self.transforms(images[..., :3].movedim(-1, 1).expand(-1, 3, -1, -1))
+
+
+def load(name: str, device: str | None = None) -> tuple[Any, dict[str, Any]]:
+    """(net, options for wt.model) of `torchvision:NAME`, with its best published weights."""
+    models = _models()
+    try:
+        weights = models.get_model_weights(name).DEFAULT
+    except ValueError as error:
+        raise ValueError(f"torchvision has no classifier named {name!r} ({error}); "
+                         "see torchvision.models.list_models()") from error
+    try:
+        net = models.get_model(name, weights=weights)
+    except OSError as error:  # URLError is one
+        raise ValueError(f"the weights of torchvision:{name} are neither cached nor could they be downloaded ({error}); "
+                         "run this once with a network, or pass a file.py:attribute that loads your own") from error
+    categories = [str(c) for c in weights.meta.get("categories", ())]
+    classes = [f"{c} ({i})" if categories.count(c) > 1 else c for i, c in enumerate(categories)] or None
+    net = net.eval() if device is None else net.eval().to(device)
+    return net, {"preprocess": Preset(weights.transforms()), "output": "logit", "classes": classes, "name": name}
+
+
+def _models() -> Any:
+    try:
+        return importlib.import_module("torchvision.models")
+    except (ImportError, RuntimeError, AttributeError) as error:  # a build for another torch fails with RuntimeError
+        raise MissingExtra(f"torchvision:NAME needs a torchvision that matches torch, and it could not be imported ({error}); "
+                           "install the pair as https://pytorch.org says, or pass a file.py:attribute") from error

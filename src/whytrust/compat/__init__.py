@@ -1,0 +1,1 @@
+"""Other packages' names, translated: what a user already typed goes on working."""

@@ -1,0 +1,74 @@
+"""Explainers that others wrote, as explainers of ours: captum, shap, lime, functions of (model, inputs, targets), arrays."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from whytrust.core import Question
+from whytrust.explainers.foreign.arrays import Function, Given
+from whytrust.explainers.foreign.captum import Captum
+from whytrust.explainers.foreign.laying import POOLINGS
+from whytrust.explainers.foreign.lime import LimePackage, LimeResult, LimeResults
+from whytrust.explainers.foreign.shap import Shap
+from whytrust.explanation import Explanation
+
+
+def adapt(method: Any, options: dict[str, Any]) -> Callable[[Question, np.random.Generator], Explanation] | None:
+    """Someone else's explainer, values or explanation as an explainer of ours; None for what is no such thing.
+
+    `options` go to the foreign object, all but `pooling`: how values become one a part.
+    """
+    kind = _kind(method)
+    if kind is None:
+        return None
+    own = dict(options)
+    pooling = own.pop("pooling", None)
+    if pooling not in (None, *POOLINGS):
+        raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
+    if kind in (Given, LimeResult, LimeResults) and own:
+        raise TypeError(f"values that are already there take no options but pooling, got {', '.join(own)}")
+    if kind is LimeResults:
+        return LimeResults(tuple(LimeResult(result, pooling) for result in method))
+    if kind is Given:
+        return Given(method, pooling)
+    if kind is LimeResult:
+        return LimeResult(method, pooling)
+    return kind(method, pooling, own)  # type: ignore[no-any-return]
+
+
+def _kind(method: Any) -> Any:
+    """Which of the adapters has it, by what it can do; the libraries are not imported to find out."""
+    if hasattr(method, "local_exp"):
+        return LimeResult
+    if isinstance(method, list | tuple):
+        if method and all(hasattr(one, "local_exp") for one in method):
+            return LimeResults
+        return Given if method and not any(isinstance(one, str) or callable(one) for one in method) else None
+    if isinstance(method, np.ndarray) or (hasattr(method, "detach") and not callable(method)):
+        return Given
+    if callable(getattr(method, "attribute", None)):
+        return Captum
+    if isinstance(method, type):
+        return None
+    shap = sys.modules.get("shap")
+    if hasattr(method, "shap_values") or (shap is not None and isinstance(method, shap.Explainer)):
+        return Shap
+    if callable(getattr(method, "explain_instance", None)):
+        return LimePackage
+    return Function if callable(method) and not is_dataclass(method) and _takes_targets(method) else None
+
+
+def _takes_targets(function: Any) -> bool:
+    """Three positional parameters without a default, or one named targets; ours take (question, rng)."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # builtins do not say
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return sum(p.default is p.empty for p in positional) >= 3 or any(p.name == "targets" for p in parameters)

@@ -1,0 +1,109 @@
+"""From what MODEL names on the command line to a model: embedded demos, files, packages, hubs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from whytrust import api
+from whytrust.backends import huggingface, torchvision
+from whytrust.checked import CheckedModel
+from whytrust.models import demos
+
+FORMS = "demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER or torchvision:NAME"
+PICKLES = (".joblib", ".pkl", ".pickle")
+UNKNOWN = {
+    (".pt", ".pth", ".safetensors", ".bin", ".ckpt"): "holds weights without the code of their net",
+    (".h5", ".keras", ".pb", ".tflite"): "is of a framework that is not read directly",
+}
+"""Files people will try, and why they cannot be a model by themselves."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model, and what comes with an embedded one: inputs to pick by number, and options of wt.explain."""
+
+    model: CheckedModel
+    inputs: list[Any] | None = None
+    explain_options: dict[str, Any] = field(default_factory=dict)
+
+
+def load(spec: str, trust_pickle: bool = False, device: str | None = None, **options: Any) -> Loaded:
+    """The model that MODEL names; `options` are those of wt.model and outweigh what the model's source says.
+
+    A pickle runs whatever code its author put in: it is read only when the user vouches for it with `trust_pickle`.
+    """
+    kind, _, name = spec.partition(":")
+    of_device = {} if device is None else {"device": device}
+    if kind == "demo":
+        demo = demos.load(name)
+        return Loaded(api.model(demo.model, **{**demo.model_options, **of_device, **options}), demo.inputs,
+                      dict(demo.explain_options))
+    if kind == "hf":
+        return Loaded(api.model(huggingface.load(name, device), **options))
+    if kind == "torchvision":
+        net, found = torchvision.load(name, device)
+        return Loaded(api.model(net, **{**found, **options}))
+    if spec.endswith(".onnx"):
+        return Loaded(api.model(Path(spec), **of_device, **options))
+    if spec.lower().endswith(PICKLES):
+        return Loaded(api.model(_unpickled(spec, trust_pickle), **of_device, **options))
+    return Loaded(api.model(_attribute(spec), **of_device, **options))
+
+
+def _attribute(spec: str) -> Any:
+    place, _, attribute = spec.rpartition(":")
+    if not place or not attribute:
+        for suffixes, why in UNKNOWN.items():
+            if spec.lower().endswith(suffixes):
+                raise ValueError(f"{spec} {why}; write a file.py that makes the model and name it as file.py:attribute")
+        raise ValueError(f"MODEL must be {FORMS}, got {spec!r}")
+    found: Any = _module(place)
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise ValueError(f"{place} has no attribute {attribute!r}; it must hold the model, a callable or an estimator")
+        found = getattr(found, name)
+    return found
+
+
+def _module(place: str) -> Any:
+    """A module by its dotted name, or the code of a .py file, which runs: only name files you trust."""
+    if not place.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        finally:
+            sys.path.remove(str(Path.cwd()))
+    path = Path(place)
+    if not path.is_file():
+        raise ValueError(f"MODEL names the file {place}, which does not exist")
+    spec = importlib.util.spec_from_file_location(f"_whytrust_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module
+
+
+def _unpickled(path: str, trusted: bool) -> Any:
+    if not Path(path).is_file():
+        raise ValueError(f"MODEL names the file {path}, which does not exist")
+    if not trusted:
+        raise ValueError(f"{path} is a pickle, and reading one runs whatever code its author put in; "
+                         "if you know where it comes from, say --trust-pickle")
+    try:
+        return joblib.load(path)  # reads plain pickles too
+    except Exception as error:
+        raise ValueError(f"{path} must be a model that joblib or pickle can read here; "
+                         f"reading it gave {type(error).__name__}: {error}") from error

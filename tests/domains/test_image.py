@@ -1,0 +1,52 @@
+"""Images as parts: what is composed, against the plain choice between image and fill, pixel by pixel."""
+
+import numpy as np
+import pytest
+
+from whytrust.core import generator
+from whytrust.domains.image import FILLS, ImageParts
+
+MASKS = generator(3).random((5, 6)) < 0.5
+
+
+def parts_of(dtype, layout, fill, channels=3):
+    shape = (12, 9) if channels is None else (12, 9, channels)
+    image = (generator(1).random(shape) * (1 if np.dtype(dtype).kind == "f" else 200)).astype(dtype)
+    if layout == "NCHW":
+        image = np.moveaxis(image, -1, 0)  # not contiguous, as a transposed image is not
+    return ImageParts.cut(image, generator(2).integers(0, 6, (12, 9)), fill, layout)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("fill", [f for f in FILLS if f != "noise"])
+def test_every_pixel_is_the_images_where_its_segment_shows_and_the_fills_elsewhere(dtype, layout, fill):
+    parts = parts_of(dtype, layout, fill)
+    hidden, whole = (parts.compose(np.full((1, 6), shown), generator(0))[0] for shown in (False, True))
+    np.testing.assert_array_equal(whole, parts.image)
+    shown = MASKS[:, parts.labels]
+    shown = shown[:, None] if layout == "NCHW" else shown[..., None]
+    composed = parts.compose(MASKS, generator(0))
+    assert composed.dtype == dtype
+    np.testing.assert_array_equal(composed, np.where(shown, whole, hidden))
+
+
+def test_noise_leaves_shown_segments_alone_and_is_drawn_anew_for_each_input():
+    parts = parts_of(np.uint8, "NHWC", "noise")
+    composed = parts.compose(np.repeat(MASKS[:1], 2, axis=0), generator(0))
+    shown = MASKS[0][parts.labels]
+    np.testing.assert_array_equal(composed[:, shown], np.repeat(parts.image[None], 2, axis=0)[:, shown])
+    assert (composed[0][~shown] != composed[1][~shown]).any()
+
+
+def test_grey_images_have_no_channel():
+    parts = parts_of(np.float32, "NHWC", "black", channels=None)
+    np.testing.assert_array_equal(parts.compose(MASKS, generator(0)), parts.image * MASKS[:, parts.labels])
+
+
+def test_the_users_image_and_fill_are_not_written_to():
+    parts = parts_of(np.uint8, "NHWC", "black")
+    before = parts.image.copy()
+    parts.compose(MASKS, generator(0))[:] = 7
+    np.testing.assert_array_equal(parts.image, before)
+    np.testing.assert_array_equal(parts.compose(np.ones((1, 6), bool), generator(0))[0], before)

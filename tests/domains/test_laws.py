@@ -1,0 +1,96 @@
+"""How columns are drawn, and what many controls do to the weights of a wide table: against truths in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import whytrust as wt
+from whitebox import examples
+from whytrust.core import Question, generator
+from whytrust.domains.laws import Chooser
+from whytrust.domains.tabular import TableParts
+
+ROW = 5
+
+
+@examples(100)
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=80), st.integers(0, 100))
+def test_a_chooser_finds_what_a_search_in_the_cumulated_chances_finds(shares: list[float], seed: int) -> None:
+    chances = np.array(shares) / sum(shares)
+    limits = np.cumsum(chances)[:-1]
+    place = np.concatenate([generator(seed).random(200), limits[limits < 1], [0.0, 0.25, 1 - 2.0**-53]])
+    np.testing.assert_array_equal(Chooser.by(chances)(place), np.searchsorted(limits, place, side="right"))
+
+
+def wide_table() -> np.ndarray[Any, Any]:
+    return np.asarray(generator(1).normal(size=(400, 20)))
+
+
+def curve(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Additive, so that the weights are known: one number a column, bent differently in each."""
+    return np.asarray((np.sin(rows * np.linspace(0.5, 2, rows.shape[1])) + 0.2 * rows**2).sum(axis=1))
+
+
+def additive_truth(background: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Columns are drawn independently, so a weight is the column's mean effect in the row's bin less that elsewhere."""
+    parts = TableParts.cut(background[ROW], background)
+    truth = []
+    for j, (column, value) in enumerate(zip(parts.statistics.columns, background[ROW], strict=True)):
+        atoms, chances = np.array(column.atoms, dtype=float), np.array(column.chances)
+        only = np.zeros((len(atoms), background.shape[1]))
+        only[:, j] = atoms
+        effect, mine = curve(only), np.array(column.states) == column.locate(value)[0]
+        truth.append(np.average(effect[mine], weights=chances[mine]) - np.average(effect[~mine], weights=chances[~mine]))
+    return np.array(truth)
+
+
+def test_many_controls_leave_the_weights_of_an_additive_model_what_they_are_and_take_noise_away() -> None:
+    background, options = wide_table(), {"samples": 1500, "selection": "none", "features": "all"}
+    truth = additive_truth(background)
+    errors = {}
+    for surrogate in (True, False):
+        runs = [wt.explain(curve, background[ROW], background=background, surrogate=surrogate, seed=seed, **options)
+                for seed in range(25)]
+        off = np.array([run.scores - truth for run in runs])
+        errors[surrogate] = np.sqrt((off**2).mean())
+        inside = np.abs(off) <= 1.96 * np.array([run.standard_errors for run in runs])
+        assert 0.92 < inside.mean() < 0.98  # 500 intervals
+        assert np.abs(off.mean(axis=0) / (off.std(axis=0, ddof=1) / 5)).max() < 4.5  # no bias
+        assert runs[0].settings["surrogate"] is surrogate
+    assert errors[True] < 0.6 * errors[False]
+
+
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("values", ["training", "normal"])
+def test_what_is_asked_ahead_is_what_would_have_been_asked(frame: bool, values: Any) -> None:
+    background: Any = wide_table()[:, :4]
+    if frame:
+        background = pytest.importorskip("pandas").DataFrame(background, columns=list("abcd")).assign(e=["x", "y"] * 200)
+    row = background.iloc[ROW] if frame else background[ROW]
+    asked: list[int] = []
+
+    def model(rows: Any) -> Any:
+        asked.append(len(rows))
+        return np.asarray(rows["a"] * rows["b"] + (rows["e"] == "x") if frame else rows[:, 0] * rows[:, 1])
+
+    def question() -> Question:
+        return Question(wt.model(model), TableParts.cut(row, background, values=values), batch_size=100)
+
+    plain, foreseen = question(), question()
+    draws, scores = plain.draw(250, generator(3))
+    original = plain.original
+    asked.clear()
+    foreseen.foresee(250, generator(3))
+    assert asked == [101]
+    again, same = foreseen.watching([0])[0].draw(250, rng := generator(3))
+    assert asked == [101, 100, 50]
+    np.testing.assert_array_equal(foreseen.original, original)
+    np.testing.assert_array_equal(again.design, draws.design)
+    np.testing.assert_array_equal(same, scores)
+    plain.draw(250, other := generator(3))
+    assert rng.bit_generator.state == other.bit_generator.state

@@ -1,0 +1,131 @@
+import importlib
+import os
+import pickle
+import sys
+import types
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from whytrust import MissingExtra
+from whytrust.cli import main
+from whytrust.loading import load
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+FITTED = LogisticRegression().fit(X, np.where(X[:, 0] > 0, "up", "down"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Trap:
+    """A pickle that would run code."""
+
+    def __reduce__(self):
+        return os.mkdir, ("sprung",)
+
+
+@pytest.mark.parametrize("dump", [joblib.dump, lambda model, path: path.write_bytes(pickle.dumps(model))])
+@pytest.mark.parametrize("name", ["m.joblib", "m.pkl"])
+def test_a_pickled_estimator_is_read_when_vouched_for(folder, dump, name):
+    dump(FITTED, folder / name)
+    np.testing.assert_array_equal(load(name, trust_pickle=True).model(X), FITTED.predict_proba(X))
+
+
+def test_a_pickle_is_not_read_unless_vouched_for(folder, capsys):
+    (folder / "m.pkl").write_bytes(pickle.dumps(Trap()))
+    assert main(["explain", "m.pkl", "a text"]) == 2
+    assert "--trust-pickle" in capsys.readouterr().err
+    assert not (folder / "sprung").exists()
+
+
+@pytest.mark.parametrize(("spec", "message"), [
+    ("m.joblib", "does not exist"), ("weights.pt", "weights without the code"), ("net.h5", "framework"),
+    ("what", "MODEL must be demo:NAME"), ("mine.py:model", "does not exist"), ("gone.onnx", "gone.onnx"),
+])
+def test_what_cannot_be_a_model_is_one_clear_error(spec, message):
+    with pytest.raises(ValueError, match=message):
+        load(spec, trust_pickle=True)
+
+
+def test_a_broken_pickle_says_so(folder):
+    (folder / "m.pkl").write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match="reading it gave"):
+        load("m.pkl", trust_pickle=True)
+
+
+def test_options_of_the_command_line_reach_the_model(folder, capsys):
+    (folder / "mine.py").write_text("def f(texts): return [2.0 if 'good' in t else -1.0 for t in texts]")
+    (folder / "names.txt").write_text("bad\nfine\n")
+    assert main(["explain", "mine.py:f", "a good film", "--output", "logit", "--threshold", "0.9", "--classes", "bad, fine"]) == 0
+    assert capsys.readouterr().out.startswith("f: bad = 0.119")  # sigmoid(2) = .88 is below the threshold
+    assert main(["explain", "mine.py:f", "a good film", "--output", "logit", "--classes", "names.txt"]) == 0
+    assert capsys.readouterr().out.startswith("f: fine = 0.8808")
+
+
+# --- torchvision: its API, without its package, which has no build for every torch ------------------------------------
+
+
+class Weights:
+    meta = {"categories": ["crane", "dog", "crane"]}  # noqa: RUF012
+
+    def transforms(self):
+        return lambda images: images.float() / (255 if images.dtype == torch.uint8 else 1)
+
+
+@pytest.fixture
+def fake_torchvision(monkeypatch):
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 3))
+    models = types.ModuleType("torchvision.models")
+
+    def get_model_weights(name):
+        if name != "tiny":
+            raise ValueError(f"Unknown model {name}")
+        return types.SimpleNamespace(DEFAULT=Weights())
+
+    models.get_model_weights = get_model_weights
+    models.get_model = lambda name, weights: net
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", models)
+    return models, net
+
+
+def test_a_torchvision_model_comes_with_its_preprocessing_and_names(fake_torchvision):
+    _, net = fake_torchvision
+    model = load("torchvision:tiny").model
+    assert model.classes == ("crane (0)", "dog", "crane (2)")
+    images = np.random.default_rng(0).integers(0, 256, (2, 8, 9, 3)).astype(np.uint8)
+    with torch.no_grad():
+        expected = net(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255).softmax(1)
+    np.testing.assert_allclose(model(images), expected, atol=1e-6)
+    np.testing.assert_allclose(model(images.astype(np.float64)), expected, atol=1e-6)
+    np.testing.assert_allclose(model(images / 255), expected, atol=1e-6)
+    grey = model(images[..., 0])
+    np.testing.assert_allclose(grey, model(np.repeat(images[..., :1], 3, axis=3)), atol=1e-6)
+
+
+def test_an_unknown_torchvision_name_and_a_missing_network_are_clear(fake_torchvision):
+    with pytest.raises(ValueError, match="no classifier named 'huge'"):
+        load("torchvision:huge")
+
+    def offline(name, weights):
+        raise OSError("no route to host")
+
+    fake_torchvision[0].get_model = offline
+    with pytest.raises(ValueError, match="neither cached nor could they be downloaded"):
+        load("torchvision:tiny")
+
+
+def test_a_torchvision_that_does_not_import_is_named(monkeypatch):
+    def broken(name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(MissingExtra, match="matches torch, and it could not be imported"):
+        load("torchvision:tiny")

@@ -1,0 +1,156 @@
+"""Models that can be asked about masks directly: used only where they say what the model says."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+from whitebox import Bits, Net
+from whytrust.checked import CheckedModel
+from whytrust.core import WORTH_OPENING, Question, generator
+
+
+@dataclass
+class Openable:
+    """A net over masks with a shortcut that may lie by `error`; counts what it is asked on either way."""
+
+    error: float = 0.0
+    d: int = 9
+    plain: int = 0
+    direct: int = 0
+    opened: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.net = Net(self.d, seed=3)
+
+    def __call__(self, batch):
+        self.plain += len(batch)
+        return self.net(batch)
+
+    def open(self, parts):
+        self.opened.append(parts)
+
+        def masked(masks):
+            self.direct += len(masks)
+            return np.asarray(self.net(masks.astype(float))) + self.error
+
+        return masked
+
+
+def asked(model, masks):
+    question = Question(CheckedModel(model), Bits(model.d))
+    return question.score(masks, generator(0))
+
+
+MASKS = np.unique(generator(1).random((300, 9)) < 0.5, axis=0)
+
+
+def test_a_shortcut_gives_the_same_scores_with_few_plain_calls():
+    model = Openable()
+    np.testing.assert_allclose(asked(model, MASKS), np.ravel(model.net(MASKS.astype(float))), atol=1e-12)
+    assert model.plain <= 10
+    assert model.direct >= len(MASKS) - 1
+    assert len(model.opened) == 1
+
+
+def test_a_shortcut_that_says_something_else_is_not_used():
+    model = Openable(error=1e-6)
+    np.testing.assert_array_equal(asked(model, MASKS), np.ravel(model.net(MASKS.astype(float))))
+    assert model.direct <= 10
+
+
+def test_few_masks_are_asked_plainly():
+    model = Openable()
+    asked(model, MASKS[: WORTH_OPENING - 2])
+    assert model.opened == []
+
+
+def test_a_preprocessed_model_is_not_opened():
+    model = Openable()
+    question = Question(CheckedModel(model, preprocess=lambda batch: 1 - batch), Bits(model.d))
+    np.testing.assert_array_equal(question.score(MASKS, generator(0)), np.ravel(model.net(1.0 - MASKS)))
+    assert model.opened == []
+
+
+def test_a_shortcut_is_checked_like_any_answer():
+    model = Openable()
+    model.open = lambda parts: lambda masks: np.full(len(masks), np.nan) if len(masks) > 5 else model.net(masks.astype(float))
+    with pytest.raises(ValueError, match="finite scores, got nan"):
+        asked(model, MASKS)
+
+
+# --- texts of which a model reads only the beginning ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Counts "good" in the first `limit` characters; remembers the longest text it was given."""
+
+    limit: int
+    given: list = field(default_factory=list, compare=False)
+
+    def __call__(self, texts):
+        self.given.extend(texts)
+        return np.array([t[: self.limit].count("good") / 10 for t in texts])
+
+    def reads(self, text):
+        return min(self.limit, len(text))
+
+
+TEXT = "one good film and one good book but no good music at all"
+
+
+def test_words_beyond_what_a_model_reads_are_no_parts_and_are_said_to_be_unseen():
+    model = Reader(30)
+    e = wt.explain(model, TEXT, parts="words", samples=400)
+    assert e.names == ("one", "good", "film", "and", "one [2]", "good [2]", "book")
+    assert any("unseen" in note and "but no good music at" in note for note in e.notes)
+    assert not any("music" in text or "no" in text.split() for text in model.given)
+    np.testing.assert_allclose(dict(e.as_list())["good"], 0.1, atol=1e-9)
+    assert e.view.seen == TEXT.index(" but")
+    assert "unseen" in str(e)
+    assert wt.Explanation.from_json(e.to_json()).view == e.view
+
+
+def test_punctuation_that_is_read_stays_where_the_next_word_is_unseen():
+    class Stops(Reader):
+        def __call__(self, texts):
+            self.given.extend(texts)
+            return np.array([t[: self.limit].count(".") / 10 for t in texts])
+
+    model = Stops(21)
+    e = wt.explain(model, "a slow film . . . . . music", parts="words", samples=50)
+    assert e.prediction == pytest.approx(0.5)
+    assert e.names == ("a", "slow", "film")
+    assert not any("music" in text for text in model.given)
+
+
+def test_a_sentence_that_is_read_in_part_shows_only_the_words_that_are_read():
+    model = Reader(TEXT.index("book"))
+    e = wt.explain(model, "First of all. " + TEXT, parts="sentences", samples=50)
+    assert len(e.names) == 2
+    assert max(model.given, key=len) == "First of all. one good film"
+
+
+def test_a_text_that_is_read_whole_has_no_such_note():
+    e = wt.explain(Reader(1000), TEXT, parts="words", samples=400)
+    assert e.view.seen is None
+    assert not any("unseen" in note for note in e.notes)
+
+
+def test_a_word_that_is_read_in_part_counts_as_read():
+    assert wt.explain(Reader(TEXT.index("book") + 2), TEXT, parts="words", samples=400).names[-1] == "book"
+
+
+def test_a_model_that_reads_nothing_still_has_its_first_word_as_a_part():
+    with pytest.raises(ValueError, match="at least two"):
+        wt.explain(Reader(0), TEXT, parts="words")
+
+
+def test_pages_strike_out_what_was_not_read(tmp_path):
+    e = wt.explain(Reader(30), TEXT, parts="words", samples=400)
+    page = e.as_html()
+    assert '<s class="unseen"' in page
+    assert page.index("book") < page.index('<s class="unseen"')
+    e.save(tmp_path / "e.png")
