@@ -13,6 +13,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"checked"},
     {"core"},
+    {"question"},
     {"views", "progress"},
     {"designs", "neighbours", "pictures"},
     {"moments", "explanation"},

@@ -8,7 +8,8 @@ import pytest
 import whytrust as wt
 from whitebox import Bits, Net
 from whytrust.checked import CheckedModel
-from whytrust.core import WORTH_OPENING, Question, generator
+from whytrust.core import generator
+from whytrust.question import WORTH_OPENING, Question
 
 
 @dataclass
@@ -154,3 +155,42 @@ def test_pages_strike_out_what_was_not_read(tmp_path):
     assert '<s class="unseen"' in page
     assert page.index("book") < page.index('<s class="unseen"')
     e.save(tmp_path / "e.png")
+
+
+# --- asking ahead -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [None, 2, 7, 64])
+@pytest.mark.parametrize("d", [5, 9, 40])
+def test_what_is_asked_ahead_changes_no_answer(d, batch_size):
+    random = np.random.default_rng(d)
+    masks = random.random((200, d)) < random.random((200, 1))
+    masks[50:60] = masks[40:50]  # repeats
+    masks[70] = True
+    net = Net(d, seed=1)
+    batches = []
+
+    def model(batch):
+        batches.append(len(batch))
+        scores = np.ravel(net(batch))
+        return np.column_stack([scores, 2 * scores, -scores])
+
+    question = Question(CheckedModel(model), Bits(d), batch_size=batch_size)
+    question.ask_ahead(masks)
+    first, second = question.watching([2, 1])
+    expected = np.ravel(net(masks.astype(float)))
+    np.testing.assert_allclose(first.score(masks, generator(0)), -expected, atol=1e-12)
+    np.testing.assert_allclose(second.score(masks[::-1], generator(0)), 2 * expected[::-1], atol=1e-12)
+    distinct = len(np.unique(masks, axis=0))
+    assert sum(batches) == distinct
+    assert batch_size is None or max(batches) <= batch_size
+
+
+def test_a_model_that_can_be_opened_is_checked_and_asked_about_the_input_in_one_call():
+    model = Openable()
+    question = Question(CheckedModel(model), Bits(model.d))
+    question.ask_ahead(MASKS)
+    assert model.plain <= 6
+    np.testing.assert_allclose(question.watching([0])[0].score(MASKS, generator(0)), np.ravel(model.net(MASKS.astype(float))),
+                               atol=1e-12)
+    assert model.plain <= 6

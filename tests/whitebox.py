@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import settings
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Question
 from whytrust.designs import Kernel, law
+from whytrust.question import Question
 from whytrust.views import TextView
 
 

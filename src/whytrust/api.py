@@ -12,10 +12,11 @@ import numpy as np
 from whytrust import inputs
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import Parts, Question, generator
+from whytrust.core import Parts, generator
 from whytrust.explainers import CATALOGUE, foreign
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress
+from whytrust.question import Question
 
 
 class SomeFailed(ValueError):
@@ -132,10 +133,19 @@ class _Asking:
         parts = getattr(self.explainer, "own_parts", None) if self.parts is None else self.parts
         cut = inputs.cut(item, parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
+        if hasattr(self.explainer, "ahead") and self._surely_a_target():
+            self.explainer.ahead(first, generator(self.seed, "explain"))
         targets, single = self._targets(first)
         # The same generator for every target and every input: an input's explanation does not depend on its neighbours.
         found = [replace(self.explainer(q, generator(self.seed, "explain")), seed=self.seed) for q in first.watching(targets)]
         return found[0] if single else found
+
+    def _surely_a_target(self) -> bool:
+        """Can no call be wasted on a target that does not exist? (A name that no class has is an error at once.)"""
+        if isinstance(self.target, str) and not self.target.startswith("top:") and self.model.classes is not None:
+            self.model.class_index(self.target, len(self.model.classes))
+            return True
+        return self.target is None
 
     def _targets(self, question: Question) -> tuple[list[int], bool]:
         scores = question.original

@@ -266,16 +266,25 @@ class MaskPlan:
         """The masks that were planned; fewer than asked for where there are no more."""
         return sum(map(len, self.sequences))
 
-    def ask(self, samples: int, score: Callable[[Masks], Floats], known: list[Floats]) -> Sample:
-        """The first `samples` masks of the plan, answered; `known` holds earlier answers, a list a stratum, and is extended."""
+    def masks(self, samples: int) -> Masks:
+        """The first `samples` masks of the plan."""
+        return np.vstack([s[:n] for s, n in zip(self.sequences, self._counts(samples), strict=True)])
+
+    def _counts(self, samples: int) -> NDArray[np.int64]:
+        """How many of the first `samples` masks are of each stratum."""
         counts = np.array([len(s) for s in self.sequences])
         if samples < counts.sum():
             counts = np.minimum(allocate(self.cells, samples, self.distinct), counts)
+        return counts
+
+    def ask(self, samples: int, score: Callable[[Masks], Floats], known: list[Floats]) -> Sample:
+        """The first `samples` masks of the plan, answered; `known` holds earlier answers, a list a stratum, and is extended."""
+        counts = self._counts(samples)
         known.extend(np.empty(0) for _ in self.cells[len(known):])
         new = [s[len(k):n] for s, k, n in zip(self.sequences, known, counts, strict=True)]
         answers = np.split(score(np.vstack(new)), np.cumsum([len(m) for m in new])[:-1])
         known[:] = [np.concatenate(pair) for pair in zip(known, answers, strict=True)]
-        masks = np.vstack([s[:n] for s, n in zip(self.sequences, counts, strict=True)])
+        masks = self.masks(samples)
         stratum = np.repeat(np.arange(len(self.cells)), counts)
         shares = np.array([c.share for c in self.cells])
         sampled = np.array([n / c.population if self.distinct and len(c.sizes) == 1 else 0.0

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import neighbours, views
-from whytrust.core import Floats, Question, View
+from whytrust.core import Floats, View
 from whytrust.pictures import page, plots
+from whytrust.question import Question
 
 FORMAT = 1
 

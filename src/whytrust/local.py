@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from whytrust.core import Floats
 from whytrust.designs import Sample
 from whytrust.moments import Moments, one_thread, r_squared, select, select_each, solve, symmetric_inverse, varies
-from whytrust.surrogate import FOLDS, Adjusted, fold_of
+from whytrust.surrogate import FOLDS, Adjusted, fold_moments, fold_of
 
 ERROR = 0.05
 """The chance of calling equal weights different, over all looks together."""
@@ -136,11 +136,6 @@ def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: 
     means = np.add.reduceat(pull, starts, axis=0) / np.sqrt(counts)[:, None]
     inverse = symmetric_inverse(bread)
     return np.asarray(inverse @ (pull.T @ pull - means.T @ means) @ inverse)
-
-
-def fold_moments(sample: Sample) -> list[Moments]:
-    """The moments of each fold's samples; their sum is that of all."""
-    return Moments.of_folds(sample.rows, sample.scores, sample.weights, fold_of(sample), FOLDS)
 
 
 def _held_out(sample: Sample, others: list[Moments], how: Fitting, origin: Floats) -> float:

@@ -212,9 +212,19 @@ def _ridge_path(gram: Floats, cross: Floats, linear: int) -> Floats:
     return np.hstack([onto[:, -1][None] - tail @ onto[:, :-1].T, tail])
 
 
+def fold_moments(sample: Sample, count: int = FOLDS) -> list[Moments]:
+    """The moments of each fold's samples; their sum is that of all. Worked out once, for all who fit this sample."""
+    kept = vars(sample)
+    if "fold moments" not in kept:
+        kept["fold moments"] = Moments.of_folds(sample.rows, sample.scores, sample.weights, fold_of(sample), FOLDS)
+    fine: list[Moments] = kept["fold moments"]
+    assert FOLDS % count == 0  # so that a coarse fold is every so many of the fine ones
+    return [reduce(add, fine[k::count]) for k in range(count)]
+
+
 def _held_out_linear(sample: Sample, fold: NDArray[np.intp], count: int) -> tuple[Floats, Floats]:
     """(n,) errors of linear fits that have not seen a row's fold, and those fits: (folds, 1 + parts)."""
-    folds = Moments.of_folds(sample.rows, sample.scores, sample.weights, fold, count)
+    folds = fold_moments(sample, count)
     whole = reduce(add, folds)
     found = [solve(rest, varies(rest)) for rest in (whole - one for one in folds)]
     fits = np.array([[intercept, *weights] for intercept, weights in found])

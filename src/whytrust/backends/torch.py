@@ -65,7 +65,7 @@ class TorchScores:
     @property
     def kind(self) -> str:
         """What this is, in a few words."""
-        return f"a torch module on {self._home}{', fast' if self.fast else ''}"
+        return f"a torch module on {self.home}{', fast' if self.fast else ''}"
 
     @property
     def source(self) -> Any:
@@ -99,7 +99,7 @@ class TorchScores:
             leaf = self._leaf(batch)
             # A copy, because layers that work in place refuse a leaf, and would change it.
             prepared = leaf.clone() if preprocess is None else self._preprocessed(leaf.clone(), preprocess, batch)
-            outputs = scores_of(self.module(prepared.to(self._dtype).to(self._home)))
+            outputs = scores_of(self.module(prepared.to(self._dtype).to(self.home)))
 
         def pull(weights: Floats) -> Floats:
             # Checkpointed modules run forward again here, so they must be in eval mode here too.
@@ -118,7 +118,7 @@ class TorchScores:
         return values[:, None] if values.ndim == 1 else values, pull
 
     @property
-    def _home(self) -> Any:
+    def home(self) -> Any:
         """Where inputs go: looked up at every call, because the user may move the module."""
         return self.device or next((str(t.device) for t in _tensors(self.module)), "cpu")
 
@@ -134,17 +134,17 @@ class TorchScores:
             array = _numbers(batch)
             if array.dtype.kind not in "iu" or not _takes_tokens(self.module):
                 return self._floats(array).to(self._dtype)
-            return torch.from_numpy(np.array(array, dtype=np.int64)).to(self._home)
+            return torch.from_numpy(np.array(array, dtype=np.int64)).to(self.home)
         whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
         meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
-        return batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self._home)
+        return batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
 
     def _floats(self, batch: Batch) -> Any:
         """A copy in float32, or float64 where the module has that: half precision is for the module alone."""
         torch = need("torch", "torch")
         kind = np.float64 if self._dtype == torch.float64 else np.float32
         array = batch.detach().cpu().double().numpy() if isinstance(batch, torch.Tensor) else _numbers(batch)
-        return torch.from_numpy(np.array(array, dtype=kind, order="C")).to(self._home)
+        return torch.from_numpy(np.array(array, dtype=kind, order="C")).to(self.home)
 
     def _leaf(self, batch: Batch) -> Any:
         if _takes_tokens(self.module) and "int" in str(getattr(batch, "dtype", None) or np.asarray(batch).dtype):

@@ -183,7 +183,10 @@ class TableParts:
     def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
         """Rows that keep the columns a mask shows and draw the others from training values, by frequency."""
         masks = check_masks(masks, len(self.names))
-        places = rng.random(masks.shape).T
+        places = rng.random(masks.shape).T  # drawn for rows that need none too, so that batches do not matter
+        if masks.all():
+            return self.statistics.batch([c.storage.array([value] * len(masks))
+                                          for c, value in zip(self.statistics.columns, self.row, strict=True)])
         codes = []
         for law, shown, place in zip(self._atoms, masks.T, places, strict=True):
             own = np.full(len(masks), len(law.chances))

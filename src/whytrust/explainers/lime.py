@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import local
-from whytrust.core import DrawnParts, Draws, Floats, Question
+from whytrust.core import DrawnParts, Draws, Floats
 from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks, too_narrow
 from whytrust.explanation import Explanation
 from whytrust.moments import SELECTIONS
+from whytrust.question import Question
 from whytrust.surrogate import Adjusted, adjust, control
 
 DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -93,11 +94,18 @@ class Lime:
         return _explain(question, setting, found, fit, self)
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
-        """Where values are drawn, have the first of them asked together with the input itself, before the target is known."""
-        if isinstance(question.parts, DrawnParts) and question.d > 1:
-            setting = self.settle(question)
-            if setting.sampling == "draws" and question.parts.support(setting.samples) is None:
-                question.foresee(next(_looks(setting.samples, question.d, setting.auto))[0], rng)
+        """Have the first samples asked together with the input itself, before the target is known."""
+        if question.d < 2:
+            return
+        setting = self.settle(question)
+        if setting.sampling != "draws":
+            if self.design == "stratified":
+                plan = self._plan(question, setting, rng)
+                question.ask_ahead(plan.masks(next(_looks(plan.total, question.d, setting.auto))[0]))
+        elif isinstance(question.parts, DrawnParts) and question.parts.support(setting.samples) is None:
+            look = next(_looks(setting.samples, question.d, setting.auto))[0]
+            parts = question.parts
+            question.ask_ahead(question.foresee(f"draw-{look}", rng, lambda: parts.draw(look, rng)))
 
     def settle(self, question: Question) -> Setting:
         """Every choice made: the user's where there is one, else the variant's for this domain."""
@@ -129,7 +137,7 @@ class Lime:
                 raise ValueError("samples='auto' needs the stratified design; leave design out, or give a number of samples")
             masks, weights = plain_masks(question.d, setting.sampling, setting.kernel, setting.samples, rng)
             return Evidence(local.plain_sample(masks.astype(np.float64), question.score(masks, rng), weights), None, ones)
-        plan = MaskPlan.make(question.d, setting.sampling, setting.kernel, setting.samples, question.parts.deterministic, rng)
+        plan = self._plan(question, setting, rng)
         known: list[Floats] = []
         for look, error in _looks(plan.total, question.d, setting.auto):
             sample = plan.ask(look, lambda masks: question.score(masks, rng), known)
@@ -138,6 +146,11 @@ class Lime:
             if apart or look >= plan.total:
                 break
         return Evidence(sample, adjusted, ones, apart)
+
+    def _plan(self, question: Question, setting: Setting, rng: np.random.Generator) -> MaskPlan:
+        distinct = question.parts.deterministic
+        return question.foresee(f"plan {setting}", rng, lambda: MaskPlan.make(
+            question.d, setting.sampling, setting.kernel, setting.samples, distinct, rng))
 
     def _drawn(self, question: Question, setting: Setting, rng: np.random.Generator) -> Evidence:
         """Tables: values are drawn, not hidden. Everything that can be drawn is asked where that costs no more."""

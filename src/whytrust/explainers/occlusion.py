@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whytrust.core import Question
 from whytrust.explanation import Explanation
+from whytrust.question import Question
 
 
 @dataclass(frozen=True)

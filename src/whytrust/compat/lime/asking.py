@@ -12,10 +12,11 @@ import numpy as np
 from whytrust.api import model as wrap
 from whytrust.checked import CheckedModel
 from whytrust.compat.lime.lime_base import PlainLime, exponential, report, selection_of
-from whytrust.core import Floats, Parts, Question
+from whytrust.core import Floats, Parts
 from whytrust.explainers.lime import Lime
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress
+from whytrust.question import Question
 
 DISTANCES = {"cosine": "cosine", "euclidean": "l2", "l2": "l2"}
 """Distances that whytrust's own LIME knows; any other metric of scikit-learn goes the plain way."""
@@ -83,6 +84,9 @@ def ask(predict_fn: Any, cut: Callable[[CheckedModel], Parts], how: Neighbourhoo
     with Progress("explaining") as progress:
         model = _named(predict_fn, regression)
         question = Question(model, cut(model), 0, batch_size, on_calls=progress if watched else None)
+        explainer = how.explainer(question.d)
+        if isinstance(explainer, Lime):
+            explainer.ahead(question, rng())
         scores = question.original
         wanted, top = _labels(len(scores), scores, labels, top_labels, regression)
         if class_names is not None and len(set(map(str, class_names))) == len(class_names) == len(scores):
@@ -90,7 +94,7 @@ def ask(predict_fn: Any, cut: Callable[[CheckedModel], Parts], how: Neighbourhoo
         questions = question.watching(wanted)
         found = {}
         for one in questions:
-            found[one.target] = e = replace(how.explainer(one.d)(one, rng()), seed=seed)
+            found[one.target] = e = replace(explainer(one, rng()), seed=seed)
             if verbose:
                 report(e.intercept, np.array([e.local_prediction]), e.prediction)
     said = [scores[wanted]] + [answers.ravel() for answers, _ in questions[0].memory.streams.values()]

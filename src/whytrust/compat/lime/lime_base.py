@@ -12,11 +12,12 @@ from sklearn.metrics import pairwise_distances
 
 from whytrust import local
 from whytrust.compat.lime.seeds import seed_of
-from whytrust.core import DrawnParts, Floats, Question
+from whytrust.core import DrawnParts, Floats
 from whytrust.designs import Kernel, plain_masks
 from whytrust.explainers.lime import DEFAULTS
 from whytrust.explanation import Explanation
 from whytrust.moments import Moments, r_squared, select
+from whytrust.question import Question
 
 SELECTIONS = {"auto": "auto", "none": "none", "lasso_path": "lasso_path", "highest_weights": "highest_weights",
               "forward_selection": "forward"}

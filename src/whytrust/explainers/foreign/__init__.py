@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.core import Question
 from whytrust.explainers.foreign.arrays import Function, Given
 from whytrust.explainers.foreign.captum import Captum
 from whytrust.explainers.foreign.laying import POOLINGS
 from whytrust.explainers.foreign.lime import LimePackage, LimeResult, LimeResults
 from whytrust.explainers.foreign.shap import Shap
 from whytrust.explanation import Explanation
+from whytrust.question import Question
 
 
 def adapt(method: Any, options: dict[str, Any]) -> Callable[[Question, np.random.Generator], Explanation] | None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.core import Batch, MissingExtra, Question, generator
+from whytrust.core import Batch, MissingExtra, generator
+from whytrust.question import Question
 
 
 def source_of(function: Any) -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats, Question, pool_labels
+from whytrust.core import Floats, pool_labels
 from whytrust.explainers.foreign.calling import input_of
+from whytrust.question import Question
 from whytrust.views import ImageView, TextView
 
 POOLINGS = ("mean", "mean_abs", "mean_pos", "sum", "signed_max")

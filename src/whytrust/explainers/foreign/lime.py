@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Batch, Floats, Question
+from whytrust.core import Batch, Floats
 from whytrust.explainers.foreign.calling import called, input_of, plain_settings
 from whytrust.explainers.foreign.laying import Laid, Laying, shared
 from whytrust.explanation import Explanation
+from whytrust.question import Question
 from whytrust.views import ImageView, TextView
 
 

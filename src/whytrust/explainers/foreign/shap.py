@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.core import Floats, Question
+from whytrust.core import Floats
 from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
 from whytrust.explainers.foreign.laying import Laid, Laying, located
 from whytrust.explanation import Explanation
+from whytrust.question import Question
 from whytrust.views import TextView
 
 NEAR = 0.01
