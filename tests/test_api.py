@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import whytrust as wt
+from whytrust.core import generator
 
 GOOD = lambda texts: np.array([[0.2, 0.8] if "good" in t else [0.7, 0.3] for t in texts])  # noqa: E731
 IMAGE = np.kron(np.random.default_rng(0).random((2, 2, 3)), np.ones((8, 8, 1)))
@@ -27,7 +28,7 @@ def test_targets_by_name_and_index(target, index):
 
 @pytest.mark.parametrize(("target", "error", "message"), [
     ("great", ValueError, r"one of the model's classes \(bad, fine\)"), (2, ValueError, "from 0 to 1"),
-    (1.0, TypeError, "class name, an index or None"), ("top:3", ValueError, "from 1 to the number of classes"), ([], ValueError, "empty")])
+    (1.0, TypeError, "class name as text, an index or None"), ("top:3", ValueError, "from 1 to the number of classes"), ([], ValueError, "empty")])
 def test_targets_that_do_not_exist(target, error, message):
     with pytest.raises(error, match=message):
         wt.explain(wt.model(GOOD, classes=["bad", "fine"]), "a good film", target=target, samples=50)
@@ -278,3 +279,54 @@ def test_an_explainer_can_be_brought_along():
 
     assert wt.explain(GOOD, "a good film", method=Lime(samples=30)) == wt.explain(GOOD, "a good film", samples=30)
     assert wt.explain(GOOD, "a good film", method=Lime(), samples=30) == wt.explain(GOOD, "a good film", samples=30)
+
+
+def test_a_value_too_rare_to_be_drawn_is_said_to_be_unknown():
+    table = generator(0).normal(size=(2000, 5))
+    table[:, 0] = generator(1).integers(0, 2, 2000)
+    table[3, 0] = 2.0
+    e = wt.explain(lambda rows: np.where(rows[:, 0] == 2, 0.9, 0.0), table[3], background=table, categorical=[0], samples=300, seed=1,
+                   names=["kind", "a", "b", "c", "d"])
+    assert any(note.startswith("Hardly anything is known about “kind") for note in e.notes)
+    assert any("was never sampled" in note for note in e.notes)
+    assert not any("never changed" in note for note in e.notes)
+
+
+def test_a_method_that_returns_no_explanation_is_one_clear_error():
+    with pytest.raises(TypeError, match=r"must return an Explanation.*takes \(model, inputs, targets\)"):
+        wt.explain(lambda rows: rows[:, 0], np.zeros(3), method=lambda model, inputs: inputs, background=np.eye(3))
+
+
+@pytest.mark.parametrize(("target", "message"), [(5, r"or one of the classes \(5, 6, 7\) as text"), (True, "class name as text")])
+def test_a_target_that_is_a_label_but_no_name_is_told_what_to_pass(target, message):
+    model = wt.model(lambda rows: np.ones((len(rows), 3)), classes=[5, 6, 7])
+    with pytest.raises((ValueError, TypeError), match=message):
+        wt.explain(model, np.zeros(3), background=np.eye(3), target=target)
+
+
+def test_a_net_that_drops_the_axis_of_a_single_input_is_understood():
+    model = wt.model(lambda rows: np.squeeze(rows[:, :1]), threshold=0.5)
+    np.testing.assert_allclose(model(np.full((1, 2), 0.3)), [[0.7, 0.3]])
+    np.testing.assert_allclose(wt.model(lambda rows: np.squeeze(rows))(np.full((1, 2), 0.3)), [[0.3, 0.3]])
+
+
+def test_an_object_with_predict_alone_is_told_to_pass_the_method():
+    class Own:
+        def predict(self, rows):
+            return rows[:, 0]
+
+    with pytest.raises(TypeError, match=r"pass its method, obj\.predict"):
+        wt.model(Own())
+
+
+def test_bytes_for_a_bare_net_are_said_aloud():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
+    picture = generator(0).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+    options = {"parts": "grid:2x2", "samples": 16}
+    assert any("pixels as they are" in note for note in wt.explain(net, picture, **options).notes)
+    scaled = wt.model(net, preprocess=lambda x: x / 255.0, layout="NCHW")
+    assert not any("pixels as they are" in note for note in wt.explain(scaled, picture, **options).notes)
+    batch = wt.explain(net, torch.rand(2, 3, 8, 8), **options)
+    assert len(batch) == 2
+    assert not any("pixels as they are" in note for note in batch[0].notes)

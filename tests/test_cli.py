@@ -153,3 +153,11 @@ def test_the_whistle_is_heard_where_and_when_it_sounds(capsys):
     data = json.loads(out)
     best = data["names"][int(np.argmax(data["scores"]))]
     assert best == "0.80–1.20 s, 1768–3934 Hz"
+
+
+def test_a_row_that_is_not_there_and_a_file_without_an_attribute_are_named(capsys, folder):
+    (folder / "rows.csv").write_text("age,job\n30,nurse\n40,cook\n50,nurse\n")
+    code, _, err = run(capsys, "explain", "mine.py:rows", "rows.csv:-1", "--background", "rows.csv")
+    assert (code, "rows 0 to 2, got -1" in err) == (2, True)
+    code, _, err = run(capsys, "explain", "mine.py", "a text")
+    assert (code, "mine.py:predict" in err) == (2, True)

@@ -144,8 +144,8 @@ def test_a_word_that_is_read_in_part_counts_as_read():
     assert wt.explain(Reader(TEXT.index("book") + 2), TEXT, parts="words", samples=400).names[-1] == "book"
 
 
-def test_a_model_that_reads_nothing_still_has_its_first_word_as_a_part():
-    with pytest.raises(ValueError, match="at least two"):
+def test_a_model_that_reads_no_word_is_one_clear_error():
+    with pytest.raises(ValueError, match="there is no word in them"):
         wt.explain(Reader(0), TEXT, parts="words")
 
 
@@ -194,3 +194,9 @@ def test_a_model_that_can_be_opened_is_checked_and_asked_about_the_input_in_one_
     np.testing.assert_allclose(question.watching([0])[0].score(MASKS, generator(0)), np.ravel(model.net(MASKS.astype(float))),
                                atol=1e-12)
     assert model.plain <= 6
+
+
+def test_masks_of_any_memory_order_are_understood():
+    masks = (generator(0).random((9, 80)) < 0.5).T
+    model = Openable()
+    np.testing.assert_allclose(asked(model, masks), np.ravel(model.net(masks.astype(float))), atol=1e-12)

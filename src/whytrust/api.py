@@ -68,6 +68,8 @@ def model(obj: Any, **options: Any) -> CheckedModel:
     if callable(obj) and not isinstance(obj, type):
         _refuse(own, "a callable", "leave it out")
         return CheckedModel(obj, **{"name": getattr(obj, "__name__", type(obj).__name__).strip("<>"), **options})
+    if hasattr(obj, "predict") and not isinstance(obj, type):
+        raise TypeError(f"a model must be a callable on a batch, {type(obj).__name__} is none; pass its method, obj.predict")
     raise TypeError("a model must be a callable on a batch, a scikit-learn estimator, a torch module, a Hugging Face pipeline "
                     f"or (model, tokenizer), or an ONNX file or session, got {_what(obj)}")
 
@@ -137,8 +139,25 @@ class _Asking:
             self.explainer.ahead(first, generator(self.seed, "explain"))
         targets, single = self._targets(first)
         # The same generator for every target and every input: an input's explanation does not depend on its neighbours.
-        found = [replace(self.explainer(q, generator(self.seed, "explain")), seed=self.seed) for q in first.watching(targets)]
+        found = [self._explained(question) for question in first.watching(targets)]
         return found[0] if single else found
+
+    def _explained(self, question: Question) -> Explanation:
+        e = self.explainer(question, generator(self.seed, "explain"))
+        if not isinstance(e, Explanation):
+            raise TypeError(f"method must return an Explanation of its question, got {_what(e)}; a function of your own that "
+                            "returns an array takes (model, inputs, targets)")
+        return replace(e, seed=self.seed, notes=(*e.notes, *self._bytes_note(question)))
+
+    def _bytes_note(self, question: Question) -> tuple[str, ...]:
+        """Nets are rarely trained on 0–255, and nothing else would show that they were given that."""
+        image = getattr(question.parts, "image", None)
+        if self.model.preprocess is not None or not getattr(self.model.function, "takes_floats", False):
+            return ()
+        if image is None or image.dtype.kind not in "ui" or image.max() <= 1:
+            return ()
+        return (f"The net was given pixels as they are, 0 to {image.max()}: if it was trained on other numbers, such as 0 to "
+                "1, this explains a prediction that means nothing; say how to scale them with wt.model(net, preprocess=…).",)
 
     def _surely_a_target(self) -> bool:
         """Can no call be wasted on a target that does not exist? (A name that no class has is an error at once.)"""
@@ -201,8 +220,8 @@ def _sort_out(method: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]
         if adapted is not None:
             return adapted, of_parts, batch_size
     if isinstance(method, type) or not callable(method):
-        raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum, shap "
-                        f"or lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
+        raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum or "
+                        f"shap explainer, a lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
     if options:
         if not is_dataclass(method) or isinstance(method, type):
             raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")

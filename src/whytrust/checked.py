@@ -112,13 +112,16 @@ class CheckedModel:
         if isinstance(target, str) and target in names:
             return names.index(target)
         if isinstance(target, str) and not re.fullmatch("-?[0-9]+", target):
-            known = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") if names else "none were given"
-            raise ValueError(f"target must be one of the model's classes ({known}), got {target!r}")
+            if not names:
+                raise ValueError(f"target must be an index from 0 to {columns - 1}, for the model's classes have no names, got "
+                                 f"{target!r}; name them with classes= (--classes on the command line)")
+            raise ValueError(f"target must be one of the model's classes ({_listed(names)}), got {target!r}")
         if isinstance(target, bool) or not isinstance(target, int | np.integer | str):
-            raise TypeError(f"target must be a class name, an index or None, got {target!r}")
+            raise TypeError(f"target must be a class name as text, an index or None, got {target!r}")
         index = int(target)
         if not -columns <= index < columns:
-            raise ValueError(f"target must be an index from 0 to {columns - 1}, got {index}")
+            names_too = f", or one of the classes ({_listed(names)}) as text" if names else ""
+            raise ValueError(f"target must be an index from 0 to {columns - 1}{names_too}, got {index}")
         if not isinstance(target, str) and str(index) in names and names[index] != str(index):
             raise ValueError(f"target={index} could mean the class named {str(index)!r} or the one at position {index}, "
                              f"named {names[index]!r}; pass the name as text")
@@ -148,7 +151,9 @@ class CheckedModel:
         except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{self.name} must return numbers, one row for each input, "
                              f"got {type(raw).__name__} ({error})") from error
-        if scores.ndim == 1 and len(scores) == n:
+        if n == 1 and scores.ndim < 2:
+            scores = scores.reshape(1, -1)  # nets that squeeze their outputs drop the axis of a single input
+        elif scores.ndim == 1 and len(scores) == n:
             scores = scores[:, None]
         if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
             raise ValueError(f"{self.name} must return one row of scores for each input: expected ({n}, classes), "
@@ -215,6 +220,10 @@ def _sigmoid(z: Floats) -> Floats:
 def _softmax(z: Floats) -> Floats:
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 
 def _kind(batch: Batch) -> str:

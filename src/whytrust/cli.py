@@ -199,9 +199,9 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
         raise ValueError(f"this demo explains table rows: give a number from 0 to {len(demo_inputs) - 1}, or rows.csv:3, "
                          f"got {text!r}")
     place, _, row = text.rpartition(":")
-    if place.endswith(".csv") and row.isdigit():
+    if place.endswith(".csv") and re.fullmatch(r"-?\d+", row):
         table = _table(place)
-        if int(row) >= len(table):
+        if not 0 <= int(row) < len(table):
             raise ValueError(f"{place} has rows 0 to {len(table) - 1}, got {row}")
         return _like_background(table.iloc[int(row)], given)
     if text.endswith(".csv"):

@@ -115,6 +115,7 @@ class Draws:
     origin: Floats
     controls: Floats | None = None
     control_of: NDArray[np.intp] | None = None
+    many: bool = False  # controls: each is to be weighed by itself
     chances: Floats | None = None
 
     def __len__(self) -> int:
@@ -141,7 +142,7 @@ def check_masks(masks: Any, d: int) -> Masks:
     if array.ndim != 2 or array.shape[1] != d:
         hint = "; pass masks[None] to ask about a single mask" if array.ndim == 1 else ""
         raise ValueError(f"masks must have one column per part: expected (n, {d}), got {array.shape}{hint}")
-    return array.astype(bool, copy=False)
+    return np.ascontiguousarray(array, dtype=bool)
 
 
 def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floats:

@@ -94,7 +94,7 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
         return audio.AudioParts.cut(sound, parts or "time:16", rate=rate, **options)
     if options.get("background") is None:
         raise ValueError("a table row can only be explained against training data: pass background= an array, a DataFrame, "
-                         "or statistics saved from one")
+                         "or statistics saved from one (--background train.csv on the command line)")
     return tabular.TableParts.cut(item, **options)
 
 
@@ -102,6 +102,8 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
     """The single inputs of a list, a DataFrame, a folder, a batch of images or of rows; None for one input."""
     if isinstance(item, str | os.PathLike):
         return files(item) if _is_folder(item) else None
+    if hasattr(item, "detach") and item.ndim == 4:
+        item = item.detach().cpu().numpy()  # a batch of images as torch has them
     if hasattr(item, "iterrows") and hasattr(item, "columns"):
         return [item.iloc[i] for i in range(len(item))]
     if options.get("background") is None and getattr(getattr(item, "dtype", None), "kind", "-") in "OUT" and np.ndim(item) == 1:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from whytrust.backends import huggingface, torchvision
 from whytrust.checked import CheckedModel
 from whytrust.models import demos
 
-FORMS = "demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER or torchvision:NAME"
+FORMS = ("demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, "
+         "or model.joblib with --trust-pickle")
 PICKLES = (".joblib", ".pkl", ".pickle")
 UNKNOWN = {
     (".pt", ".pth", ".safetensors", ".bin", ".ckpt"): "holds weights without the code of their net",
@@ -50,7 +53,7 @@ def load(spec: str, trust_pickle: bool = False, device: str | None = None, **opt
     if kind == "torchvision":
         net, found = torchvision.load(name, device)
         return Loaded(api.model(net, **{**found, **options}))
-    if spec.endswith(".onnx"):
+    if spec.lower().endswith(".onnx"):
         return Loaded(api.model(Path(spec), **of_device, **options))
     if spec.lower().endswith(PICKLES):
         return Loaded(api.model(_unpickled(spec, trust_pickle), **of_device, **options))
@@ -63,6 +66,8 @@ def _attribute(spec: str) -> Any:
         for suffixes, why in UNKNOWN.items():
             if spec.lower().endswith(suffixes):
                 raise ValueError(f"{spec} {why}; write a file.py that makes the model and name it as file.py:attribute")
+        if spec.endswith(".py"):
+            raise ValueError(f"MODEL must name what in the file is the model, such as {spec}:predict, got {spec!r}")
         raise ValueError(f"MODEL must be {FORMS}, got {spec!r}")
     found: Any = _module(place)
     for name in attribute.split("."):
@@ -75,11 +80,8 @@ def _attribute(spec: str) -> Any:
 def _module(place: str) -> Any:
     """A module by its dotted name, or the code of a .py file, which runs: only name files you trust."""
     if not place.endswith(".py"):
-        sys.path.insert(0, str(Path.cwd()))
-        try:
+        with _importing_from(str(Path.cwd())):
             return importlib.import_module(place)
-        finally:
-            sys.path.remove(str(Path.cwd()))
     path = Path(place)
     if not path.is_file():
         raise ValueError(f"MODEL names the file {place}, which does not exist")
@@ -88,12 +90,19 @@ def _module(place: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
-    try:
+    with _importing_from(str(path.parent.resolve())):
         spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent.resolve()))
     return module
+
+
+@contextmanager
+def _importing_from(folder: str) -> Iterator[None]:
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:  # the code that ran may have changed the list itself
+            sys.path.remove(folder)
 
 
 def _unpickled(path: str, trusted: bool) -> Any:

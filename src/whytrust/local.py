@@ -25,6 +25,8 @@ FAITHFUL = 0.5
 """Below this share of explained variance on unseen samples an explanation is said to be of little use."""
 FEW = 6
 """With fewer samples a part than this, intervals are too narrow, and a note says so."""
+RARE = 5
+"""A part that fewer drawn rows than this share with the input is said to be unknown."""
 GAP = 0.2
 """A gap above this share of the range of scores seen is said in words."""
 
@@ -250,11 +252,19 @@ def undecided_ranks(fit: Fit, exact: bool) -> tuple[int, ...]:
     return tuple(int(r) + 1 for r in np.flatnonzero(near <= limit))
 
 
-def notes(sample: Sample, fit: Fit, prediction: float, other_label: str | None) -> Iterator[str]:
-    """What a reader must know before believing the weights, in words."""
+def notes(sample: Sample, fit: Fit, prediction: float, other_label: str | None, rare: Sequence[str] = ()) -> Iterator[str]:
+    """What a reader must know before believing the weights, in words; `rare` are parts that hardly any sample has."""
     local_prediction = fit.prediction
     spread = float(sample.scores.max() - sample.scores.min())
+    if rare:
+        names = f"“{'”, “'.join(rare[:3])}”{' and others' if len(rare) > 3 else ''}"
+        yield (f"Hardly anything is known about {names}: fewer than {RARE} of the {len(sample.rows)} rows that were drawn have "
+               "it, so its score and its range mean nothing. More samples, or wider categories, would show what it does.")
     if spread <= 1e-12 * np.abs(sample.scores).max():
+        if abs(prediction - sample.scores[0]) > 1e-9 * max(abs(prediction), 1e-300):
+            yield (f"The score was {sample.scores[0]:.3f} for every sample and is {prediction:.3f} for the input itself: what "
+                   "makes the difference was never sampled, and these scores do not show it.")
+            return
         yield ("The score never changed, whatever was hidden: the model does not use these parts here, "
                "and there is nothing to explain.")
         return

@@ -191,12 +191,13 @@ def _turns(tables: Floats, signs: Floats, usable: NDArray[np.bool_], penalties: 
     with np.errstate(divide="ignore", invalid="ignore"):
         leave = column / slopes
         up, down = column / (1 + slopes), column / (slopes - 1)
-    below = penalties[:, None] * (1 - 1e-12)
+    below = np.repeat(penalties[:, None] * (1 - 1e-12), signs.shape[1], axis=1)
+    turned = np.flatnonzero(last >= 0)
+    below[turned, last[turned]] = penalties[turned] * (1 - 1e-7)  # what turned the path just now has a root where it stands
     rest = (signs == 0) & usable
     turns = np.where((signs != 0) & (leave > 0) & (leave < below), leave, 0.0)
     for enter in (up, down):
         turns = np.where(rest & (enter > turns) & (enter <= below), enter, turns)
-    turns[np.flatnonzero(last >= 0), last[last >= 0]] = 0  # what turned the path just now does not turn it again at once
     return turns
 
 

@@ -136,11 +136,11 @@ class Question:
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
             masks = first[~first.all(axis=1)]
-            each = dict(zip(_keys(masks), range(len(masks)), strict=True))  # of joined sizes some are there twice
-            masks = masks[list(each.values())]
             opened = self.model.opened(self.parts) if len(first) >= WORTH_OPENING else None
             if opened is not None:
                 masks = masks[np.linspace(0, len(masks) - 1, PROBES).astype(np.intp)]
+            each = dict(zip(_keys(masks), range(len(masks)), strict=True))  # of joined sizes some are there twice
+            masks = masks[list(each.values())]
             masks = masks[: next(self._chunks(len(masks) + 1)).stop - 1]
             scores = self._model(self.parts.compose(np.vstack([ones, masks]), rng))
             self.memory.original, self.memory.ahead = scores[0], (_keys(masks), scores[1:])

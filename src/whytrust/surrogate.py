@@ -36,8 +36,6 @@ SAMPLES_A_CONTROL = 10
 """Controls are used where there are at least so many samples for each; with fewer, estimates have heavy tails."""
 MOST_CONTROLS = 600
 """Beyond this, fitting them costs more than the calls they save."""
-JOINT_UP_TO = 64
-"""So many controls are fitted together, and their products are tried; more are fitted one by one, which costs little."""
 PENALTIES = np.logspace(-9, 1, 6)
 
 
@@ -92,8 +90,7 @@ def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
     controls = found[0] if len(found) == 1 else np.vstack(found)
     if not 0 < controls.shape[1] <= _most_controls(len(controls)):
         return None
-    many = controls.shape[1] > JOINT_UP_TO
-    cleaned = _one_by_one(sample, controls) if many else _together(sample, controls, owner)
+    cleaned = _one_by_one(sample, controls) if draws[0].many else _together(sample, controls, owner)
     return None if cleaned is None else Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
 
 

@@ -514,3 +514,16 @@ def test_a_checkpointed_module_is_run_again_in_eval_mode():
     gradient = wt.model(net).vjp(IMAGES, WEIGHTS)[1]
     assert_same(before, everything(net))
     np.testing.assert_allclose(gradient, wt.model(conv_net()).vjp(IMAGES, WEIGHTS)[1], rtol=1e-9, atol=1e-12)
+
+
+def test_threads_that_ask_one_training_net_all_get_its_eval_answers():
+    from concurrent.futures import ThreadPoolExecutor
+
+    net = torch.nn.Sequential(torch.nn.Linear(40, 400), torch.nn.Dropout(0.5), torch.nn.Linear(400, 2)).train()
+    model = wt.model(net)
+    batch = np.random.default_rng(0).normal(size=(300, 40))
+    expected = model(batch)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: model(batch), range(60)))
+    assert all(np.allclose(answer, expected, atol=1e-5) for answer in answers)
+    assert all(module.training for module in net.modules())

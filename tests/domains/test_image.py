@@ -50,3 +50,11 @@ def test_the_users_image_and_fill_are_not_written_to():
     parts.compose(MASKS, generator(0))[:] = 7
     np.testing.assert_array_equal(parts.image, before)
     np.testing.assert_array_equal(parts.compose(np.ones((1, 6), bool), generator(0))[0], before)
+
+
+def test_an_image_of_foreign_byte_order_is_the_same_image():
+    image = generator(0).uniform(0.5, 199, (6, 6, 3))
+    masks = generator(1).random((5, 4)) < 0.5
+    for fill in ("noise", "segment_mean"):
+        plain, foreign = (ImageParts.cut(image.astype(kind), "grid:2x2", fill).compose(masks, generator(2)) for kind in ("<f4", ">f4"))
+        np.testing.assert_array_equal(plain, foreign)

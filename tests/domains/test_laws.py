@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import whytrust as wt
 from whitebox import examples
 from whytrust.core import generator
 from whytrust.domains.laws import Chooser
-from whytrust.domains.tabular import TableParts
+from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.question import Question
 
 ROW = 5
@@ -63,7 +64,7 @@ def test_many_controls_leave_the_weights_of_an_additive_model_what_they_are_and_
         assert 0.92 < inside.mean() < 0.98  # 500 intervals
         assert np.abs(off.mean(axis=0) / (off.std(axis=0, ddof=1) / 5)).max() < 4.5  # no bias
         assert runs[0].settings["surrogate"] is surrogate
-    assert errors[True] < 0.6 * errors[False]
+    assert errors[True] < 0.75 * errors[False]
 
 
 @pytest.mark.parametrize("frame", [False, True])
@@ -95,3 +96,13 @@ def test_what_is_asked_ahead_is_what_would_have_been_asked(frame: bool, values: 
     np.testing.assert_array_equal(same, scores)
     plain.draw(250, other := generator(3))
     assert rng.bit_generator.state == other.bit_generator.state
+
+
+def test_explaining_rows_does_not_make_the_statistics_grow() -> None:
+    table = np.array([[f"v{i % 300}", float(i % 7)] for i in range(900)], dtype=object)
+    statistics = TableStatistics.fit(table)
+    before = len(pickle.dumps(statistics))
+    for row in table[:50]:
+        wt.explain(lambda rows: np.array([float(r[1]) for r in rows]), list(row), background=statistics, samples=50)
+    assert len(pickle.dumps(statistics)) == before
+    assert sum("atoms" in key for column in statistics.columns for key in vars(column)) <= 7 + 1

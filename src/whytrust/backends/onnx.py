@@ -68,6 +68,11 @@ class OnnxScores:
         """A few words for a reader."""
         return f"an ONNX graph run by onnxruntime, output {self.output!r}"
 
+    @property
+    def takes_floats(self) -> bool:
+        """Whether whole numbers of an image become floats as they are."""
+        return bool(self.session.get_inputs()[0].type in _FLOATS)
+
     def __call__(self, batch: Batch) -> Floats:
         """(n, columns), as the graph gives them."""
         inputs = self.session.get_inputs()

@@ -8,6 +8,7 @@ Embedding: they are token ids. A `preprocess` that returns an int32 or int64 ten
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from whytrust.backends.torch_fast import FastCopy
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "fast")
+_MODES = threading.Lock()
+_ASKED: dict[int, int] = {}  # submodules that were in training mode, by id, and how many threads ask them now
 Preprocess = Callable[[Any], Any]
 """What is done to a batch before the module has it."""
 SAME_INPUTS = 1e-3
@@ -66,6 +69,11 @@ class TorchScores:
     def kind(self) -> str:
         """What this is, in a few words."""
         return f"a torch module on {self.home}{', fast' if self.fast else ''}"
+
+    @property
+    def takes_floats(self) -> bool:
+        """Whether whole numbers of an image become floats as they are."""
+        return True
 
     @property
     def source(self) -> Any:
@@ -192,15 +200,24 @@ def scores_of(output: Any) -> Any:
 
 @contextmanager
 def evaluating(*modules: Any) -> Iterator[None]:
-    """Eval mode inside, every submodule's own mode after; set flag by flag, since eval() may do more than set it."""
-    training = [m for module in modules for m in module.modules() if getattr(m, "training", False)]
-    for module in training:
-        module.training = False
+    """Eval mode inside, every submodule's own mode after; set flag by flag, since eval() may do more than set it.
+
+    Several threads may ask one module: it goes back to training when the last of them is done.
+    """
+    with _MODES:
+        held = {id(m): m for module in modules for m in module.modules() if id(m) in _ASKED or getattr(m, "training", False)}
+        for key, module in held.items():
+            _ASKED[key] = _ASKED.get(key, 0) + 1
+            module.training = False
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        with _MODES:
+            for key, module in held.items():
+                _ASKED[key] -= 1
+                if not _ASKED[key]:
+                    del _ASKED[key]
+                    module.training = True
 
 
 def _tensors(module: Any) -> Iterator[Any]:

@@ -178,6 +178,7 @@ def check_image(image: Any) -> NDArray[Any]:
     array = read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
     if array.dtype == bool:
         array = array.astype(np.uint8)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind not in "uif" or array.ndim not in (2, 3):
         raise ValueError(f"an image must be a numeric array (H, W) or (H, W, channels), got {array.dtype} {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():

@@ -22,6 +22,7 @@ from whytrust.domains.columns import Column
 MOST_CATEGORIES = 8  # other categories with a control of their own
 NO_VARIATION = 1e-9  # in standard deviations of the column
 FEW_EDGES = 4  # so many are compared one by one; more are looked up
+FEW_STATES = 16  # so many bins or categories a column may have for its tables to be kept
 GUIDE = 256
 
 
@@ -67,6 +68,7 @@ class AtomLaw:
     chances: Floats
     design: Floats  # of each atom
     controls: Floats  # (columns, atoms): mean zero given the design
+    briefly: Floats  # the same in fewer columns, where there are many in all
 
     @classmethod
     def around(cls, column: Column, own: int, value: Any) -> AtomLaw:
@@ -74,35 +76,42 @@ class AtomLaw:
         return cls(column, value, _origin(column, value), *_once(column, f"atoms {own}", lambda: cls._parts(column, own)))
 
     @staticmethod
-    def _parts(column: Column, own: int) -> tuple[Chooser, Floats, Floats, Floats]:
+    def _parts(column: Column, own: int) -> tuple[Chooser, Floats, Floats, Floats, Floats]:
         chances, states = np.array(column.chances), np.array(column.states)
         numbers = np.array([np.nan if atom is None or not column.numeric else float(atom) for atom in column.atoms])
         mine = states == own
         if column.kind == "continuous":
-            return Chooser.by(chances), chances, _standardised(column, numbers), np.empty((0, len(states)))
+            none = np.empty((0, len(states)))
+            return Chooser.by(chances), chances, _standardised(column, numbers), none, none
         sums = np.bincount(states, chances * np.nan_to_num(numbers))
         deviations = np.nan_to_num(numbers - (sums / column.frequencies)[states]) / column.sd
         inside = [part for part in (deviations * mine, deviations * ~mine) if np.abs(part).max() > NO_VARIATION]
         controls = np.vstack([_state_controls(column, own)[:, states], *inside])
-        return Chooser.by(chances), chances, mine.astype(np.float64), controls
+        briefly = controls
+        if column.numeric:
+            there = ~np.isnan(numbers)
+            sides = [np.where(side, numbers - np.average(numbers[side], weights=chances[side]), 0.0) / column.sd
+                     for side in (mine & there, ~mine & there) if side.any()]
+            briefly = np.array([side for side in sides if np.abs(side).max() > NO_VARIATION]).reshape(-1, len(states))
+        return Chooser.by(chances), chances, mine.astype(np.float64), controls, briefly
 
     @cached_property
     def palette(self) -> Any:
         """The atoms and, last, the row's own value, as the model gets them."""
         return self.column.storage.array([*self.column.atoms, self.value])
 
-    @property
-    def width(self) -> int:
+    def width(self, brief: bool) -> int:
         """How many controls there are."""
-        return len(self.controls)
+        return len(self.briefly if brief else self.controls)
 
     def draw(self, place: Floats, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
         """Atoms whose cumulated chances enclose each number of `place`, uniform in [0, 1)."""
         return self.choose(place).astype(np.int32)
 
-    def seen(self, drawn: NDArray[Any], controls: NDArray[Any]) -> Floats:
+    def seen(self, drawn: NDArray[Any], controls: NDArray[Any], brief: bool) -> Floats:
         """How the interpretable model sees each draw; the controls are written into (width, draws)."""
-        self.controls.astype(controls.dtype).take(drawn, axis=1, out=controls, mode="clip")
+        table = self.briefly if brief else self.controls
+        table.astype(controls.dtype).take(drawn, axis=1, out=controls, mode="clip")
         return np.asarray(self.design.take(drawn))
 
     def array_of(self, drawn: NDArray[Any]) -> Any:
@@ -155,10 +164,16 @@ class NormalLaw:
         bins = np.arange(len(self.sds))
         return tuple(mine for mine in (True, False) if (self.sds[(bins == self.own) == mine] > 0).any())
 
-    @property
-    def width(self) -> int:
+    @cached_property
+    def others_mean(self) -> float:
+        """The mean of draws that are in a bin other than the row's own."""
+        chances = np.delete(self.column.frequencies[:len(self.means)], self.own if self.own < len(self.means) else [])
+        means = np.delete(self.means, self.own if self.own < len(self.means) else [])
+        return float(chances @ means / chances.sum()) if chances.sum() > 0 else 0.0
+
+    def width(self, brief: bool) -> int:
         """How many controls there are."""
-        return 0 if self.column.kind == "continuous" else len(self.indicators) + len(self.sides)
+        return 0 if self.column.kind == "continuous" else 2 if brief else len(self.indicators) + len(self.sides)
 
     def draw(self, place: Floats, normal: Floats, rng: np.random.Generator) -> NDArray[Any]:
         """A bin by `place`; in it a standard normal number where that falls inside, else one drawn anew; NaN is missing."""
@@ -175,10 +190,12 @@ class NormalLaw:
             values[again] = np.clip(drawn, self.lows[bins], self.highs[bins])
         return values if column.atoms[-1] is not None else np.where(states == len(self.lows), np.nan, values)
 
-    def seen(self, drawn: NDArray[Any], controls: NDArray[Any]) -> Floats:
+    def seen(self, drawn: NDArray[Any], controls: NDArray[Any], brief: bool) -> Floats:
         """How the interpretable model sees each draw; the controls are written into (width, draws)."""
         if self.column.kind == "continuous":
             return _standardised(self.column, drawn)
+        if brief:
+            return self._seen_briefly(drawn, controls)
         states = self._states(drawn)
         mine = states == self.own
         first = len(self.indicators)
@@ -188,6 +205,17 @@ class NormalLaw:
             deviations = np.nan_to_num(deviations)
         for row, side in zip(controls[first:], self.sides, strict=True):
             np.multiply(deviations, mine if side else ~mine, out=row)
+        return np.asarray(mine, dtype=np.float64)
+
+    def _seen_briefly(self, drawn: Floats, controls: NDArray[Any]) -> Floats:
+        """Controls are the value's distance from the mean of its side: in the row's own bin, and outside of it."""
+        edges = (-np.inf, *self.column.edges, np.inf)
+        mine = np.isnan(drawn) if self.own == len(self.means) else (drawn > edges[self.own]) & (drawn <= edges[self.own + 1])
+        own_mean = self.means[self.own] if self.own < len(self.means) else 0.0
+        for row, centre, side in zip(controls, (own_mean, self.others_mean), (mine, ~mine), strict=True):
+            np.multiply(drawn - centre, side / self.column.sd, out=row, casting="same_kind")
+        if self.column.atoms[-1] is None:
+            np.nan_to_num(controls, copy=False)
         return np.asarray(mine, dtype=np.float64)
 
     def array_of(self, drawn: NDArray[Any]) -> Any:
@@ -209,6 +237,8 @@ class NormalLaw:
 
 def _once(column: Column, what: str, work_out: Callable[[], Any]) -> Any:
     """What follows from a column's summary alone is kept beside it, for the next row that is explained."""
+    if len(column.frequencies) > FEW_STATES:
+        return work_out()  # a table for each of thousands of categories would outgrow the training data
     kept = vars(column)
     if what not in kept:
         kept[what] = work_out()

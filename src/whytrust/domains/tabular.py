@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
-from whytrust.domains.columns import Bins, Column, Storage, default_names, fit_categories, fit_numbers, read_table, short
+from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table, short
 from whytrust.domains.laws import AtomLaw as AtomLaw
 from whytrust.domains.laws import NormalLaw as NormalLaw
+from whytrust.domains.storage import Storage
 from whytrust.views import TableView
 
 MANY_CONTROLS = 64
+"""So many controls are fitted together, and their products are tried; of more, two a column are fitted one by one."""
 Values = Literal["training", "normal"]
 """What is drawn inside a bin: training values, or a normal fitted to the bin (the reference implementation's way)."""
 
@@ -216,17 +218,18 @@ class TableParts:
         return self._draws(codes, chances / chances.sum())
 
     def _draws(self, drawn: tuple[NDArray[Any], ...], chances: Floats | None = None) -> Draws:
-        widths = [law.width for law in self._laws]
-        # Many controls are only ever weighed roughly, and half the bytes take half the time.
-        single = sum(widths) > MANY_CONTROLS
-        controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if single else np.float64), np.cumsum(widths)
-        design = np.empty((len(drawn[0]), len(drawn)))
+        # Many controls are only ever weighed roughly: two a column do, and half the bytes take half the time.
+        brief = sum(law.width(False) for law in self._laws) > MANY_CONTROLS
+        widths = [law.width(brief) for law in self._laws]
+        controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if brief else np.float64), np.cumsum(widths)
+        design = np.empty((len(drawn), len(drawn[0])))
         for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
-            design[:, j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]])
+            design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
+        design = np.ascontiguousarray(design.T)
         owner = np.repeat(np.arange(len(widths)), widths)
         origin = np.array([law.origin for law in self._laws])
         rows = _Rows(self.statistics, self._laws, drawn)
-        return Draws(design, rows, origin, controls.T if len(controls) else None, owner, chances)
+        return Draws(design, rows, origin, controls.T if len(controls) else None, owner, brief, chances)
 
 
 def read_row(row: Any, statistics: TableStatistics) -> list[Any]:

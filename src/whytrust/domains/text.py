@@ -226,7 +226,10 @@ class TextParts:
                              "if its parts are no words, pass split to say where they are")
         until = _read_until(text, reads(text))
         if until is not None:
-            spans = [(start, min(end, until)) for start, end in spans if start < until] or spans[:1]
+            spans = [(start, min(end, until)) for start, end in spans if start < until]
+            if not spans:
+                raise ValueError(f"the model reads only the first {until} characters of this text, and there is no word in "
+                                 "them; leave out what comes before the first word, or let the model read more (max_length)")
         written = [text[start:end] for start, end in spans]
         label = str if split is None and unit != "sentences" else _shorten
         if bag or unit.endswith("bag"):

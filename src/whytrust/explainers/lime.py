@@ -224,11 +224,21 @@ def _explain(question: Question, setting: Setting, found: Evidence, fit: local.F
         fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors, selected=_selected(fit, question.d),
         origin=None if (origin == 1).all() else origin, undecided=undecided,
         rules=local.rules(fit, question.parts.names, sample.rows, drawn),
-        notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction)))
+        notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction),
+                                _rarely_drawn(question, sample, origin) if drawn else ()))
         + (() if found.apart else tuple(_auto_notes(setting, sample, undecided))),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
                   "design": design, **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
                   "surrogate": fit.adjusted})
+
+
+def _rarely_drawn(question: Question, sample: Sample, origin: Floats) -> list[str]:
+    """Parts of a row that hardly any drawn row shares: a category, or a missing value, that is rare in the training data."""
+    if sample.exact:
+        return []
+    shared = (sample.rows == origin).sum(axis=0)
+    binary = ((sample.rows == 0) | (sample.rows == 1)).all(axis=0)
+    return [question.parts.names[int(i)] for i in np.flatnonzero(binary & (origin == 1) & (shared < local.RARE))]
 
 
 def _selected(fit: local.Fit, d: int) -> NDArray[np.bool_]:

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from whytrust.compat.lime.discretize import bin_names
 from whytrust.core import Batch, Draws, Floats, Masks
-from whytrust.domains.columns import Column, Storage, is_missing, short
+from whytrust.domains.columns import Column, is_missing, short
+from whytrust.domains.storage import Storage
 from whytrust.domains.tabular import TableParts
 from whytrust.explanation import Explanation
 from whytrust.views import TableView

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust.backends.torch import evaluating
 from whytrust.core import Batch, MissingExtra, generator
 from whytrust.question import Question
 
@@ -82,19 +83,15 @@ def left_alone(*objects: Any) -> Iterator[None]:
     torch = sys.modules.get("torch")
     held = [h for o in objects for h in (*(o if isinstance(o, tuple) else (o,)), getattr(o, "model", None))]
     nets = [] if torch is None else [h for h in held if isinstance(h, torch.nn.Module)]
-    training = {id(m): m for net in nets for m in net.modules() if m.training}
     gradients = [(p, p.grad) for net in nets for p in net.parameters()]
     streams = [o.random_state for o in objects if isinstance(getattr(o, "random_state", None), np.random.RandomState)]
     states = [stream.get_state() for stream in streams]
-    for net in nets:
-        net.eval()
     for parameter, _ in gradients:
         parameter.grad = None  # so that nothing is added to the user's own
     try:
-        yield
+        with evaluating(*nets):
+            yield
     finally:
-        for module in training.values():
-            module.training = True
         for parameter, gradient in gradients:
             parameter.grad = gradient
         for stream, state in zip(streams, states, strict=True):
