@@ -168,7 +168,8 @@ def table_job(samples: int, trees: int, target: float) -> Job:
     return Job(f"table, 30 columns, forest of {trees}, N {samples}", lambda rows: forest.predict_proba(rows), {
         OURS: lambda model: wt.explain(model, row, background=summed_up, samples=samples, variant="reference"),
         "lime": lambda model: lime.explain_instance(row, model, num_samples=samples),
-    }, target)
+    }, target, {"whytrust without controls (surrogate=False)": lambda: wt.explain(
+        forest.predict_proba, row, background=summed_up, samples=samples, variant="reference", surrogate=False)})
 
 
 # --- images -----------------------------------------------------------------------------------------------------------
