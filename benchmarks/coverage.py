@@ -11,9 +11,13 @@ for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
 import numpy as np
 
 sys.path.insert(0, "tests")  # the white-box models and the enumerated truth, shared with the tests
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
 import whytrust as wt
 from whitebox import COSINE, Bits, Net, enumerated, question
 from whytrust.core import generator
+from whytrust.domains.tabular import TableStatistics
 from whytrust.explainers.lime import Lime
 
 FIRST_SEED = 1_000_000
@@ -51,6 +55,24 @@ def tables(repeats: int = 300) -> None:
         print(f"| {samples} | {np.mean(inside):.3f} |", flush=True)
 
 
+def wide_tables(repeats: int = 60) -> None:
+    """Thirty columns, too many to enumerate: the truth is the mean of long runs of plain draws, on seeds of their own."""
+    data = load_breast_cancer()
+    forest = RandomForestClassifier(100, random_state=0).fit(data.data, data.target)
+    options = {"background": TableStatistics.fit(data.data), "variant": "reference", "features": "all", "selection": "none",
+               "ridge": 0.0, "target": 1}
+    ask = lambda **more: wt.explain(forest, data.data[3], **options, **more)  # noqa: E731
+    truth = np.mean([ask(samples=400_000, surrogate=False, seed=2 * FIRST_SEED + r).scores for r in range(6)], axis=0)
+    print("\n| table, 30 columns, forest, N | controls | coverage | root mean square error |\n|---|---|---|---|")
+    for samples in (1000, 2000, 5000):
+        for surrogate in (False, True):
+            found = [ask(samples=samples, surrogate=surrogate, seed=FIRST_SEED + r) for r in range(repeats)]
+            errors = np.array([e.scores - truth for e in found])
+            inside = np.abs(errors) <= 1.96 * np.array([e.standard_errors for e in found])
+            used = "used" if found[0].settings["surrogate"] else "not used"
+            print(f"| {samples} | {used} | {inside.mean():.3f} | {np.sqrt((errors**2).mean()):.5f} |", flush=True)
+
+
 def looks(repeats: int = 1000) -> None:
     """How often two equal weights are called apart; 5 % is allowed."""
     column = np.tile(np.linspace(-1, 1, 40)[:, None], (1, 2))
@@ -72,4 +94,5 @@ def looks(repeats: int = 1000) -> None:
 if __name__ == "__main__":
     masks()
     tables()
+    wide_tables()
     looks()
