@@ -509,3 +509,10 @@ def test_a_pickle_in_a_checkpoint_is_never_executed(pair, tmp_path, monkeypatch)
     assert not (tmp_path / "executed").exists()
     torch.save(pair[0].state_dict(), tmp_path / "pytorch_model.bin")
     np.testing.assert_allclose(wt.model(huggingface.load(str(tmp_path)))(TEXTS), wt.model(pair)(TEXTS), atol=1e-6)
+
+
+def test_the_wrong_kind_of_input_is_named(tmp_path):
+    with pytest.raises(TypeError, match="reads images, and the input is a text"):
+        huggingface._picture("some text", 3)
+    with pytest.raises(TypeError, match=r"reads texts, and the input is an array of shape \(8, 8, 3\)"):
+        huggingface_text._texts(np.zeros((2, 8, 8, 3)))

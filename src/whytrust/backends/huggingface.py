@@ -94,6 +94,8 @@ class ImageScores:
 
 def _picture(image: Any, channels: int) -> NDArray[np.uint8]:
     """One image as (H, W, channels) bytes."""
+    if isinstance(image, str):
+        raise TypeError(f"the model reads images, and the input is a text ({image[:40]!r}); pass an image, or a file of one")
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]

@@ -143,6 +143,8 @@ class TextScores:
 
 
 def _texts(batch: Batch) -> list[str]:
+    if isinstance(batch, np.ndarray) and batch.ndim > 1:
+        raise TypeError(f"the model reads texts, and the input is an array of shape {batch.shape[1:]}; pass a text")
     if isinstance(batch, str) or hasattr(batch, "columns"):
         raise TypeError(f"a batch of texts must be a list of strings, got {type(batch).__name__}; pass [text]")
     for one in batch:

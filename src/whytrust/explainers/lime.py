@@ -236,9 +236,8 @@ def _rarely_drawn(question: Question, sample: Sample, origin: Floats) -> list[st
     """Parts of a row that hardly any drawn row shares: a category, or a missing value, that is rare in the training data."""
     if sample.exact:
         return []
-    shared = (sample.rows == origin).sum(axis=0)
-    binary = ((sample.rows == 0) | (sample.rows == 1)).all(axis=0)
-    return [question.parts.names[int(i)] for i in np.flatnonzero(binary & (origin == 1) & (shared < local.RARE))]
+    rare = np.flatnonzero((origin == 1) & ((sample.rows == origin).sum(axis=0) < local.RARE))
+    return [question.parts.names[int(i)] for i in rare if np.isin(sample.rows[:, i], (0, 1)).all()]
 
 
 def _selected(fit: local.Fit, d: int) -> NDArray[np.bool_]:
