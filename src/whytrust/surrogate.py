@@ -119,7 +119,7 @@ def _one_by_one(sample: Sample, controls: NDArray[Any]) -> Floats | None:
     fold, kind = fold_of(sample, FEWER_FOLDS), controls.dtype
     linear, fits = _held_out_linear(sample, fold, FEWER_FOLDS)
     weights = (sample.weights[:, None] * (fold[:, None] != np.arange(FEWER_FOLDS))).astype(kind)
-    left = (sample.scores[:, None] - fits[:, 0] - sample.rows @ fits[:, 1:].T).astype(kind)
+    left = (sample.scores[:, None] - fits).astype(kind)
     some = slice(0, max(len(fold) // 4, 1000))  # draws are in random order, and a rough square does
     square = (controls[some] ** 2).T @ weights[some] * (weights.sum(axis=0) / weights[some].sum(axis=0))
     square = np.maximum(square, 1e-12 * square.max())
@@ -220,13 +220,13 @@ def fold_moments(sample: Sample, count: int = FOLDS) -> list[Moments]:
 
 
 def _held_out_linear(sample: Sample, fold: NDArray[np.intp], count: int) -> tuple[Floats, Floats]:
-    """(n,) errors of linear fits that have not seen a row's fold, and those fits: (folds, 1 + parts)."""
+    """(n,) errors of linear fits that have not seen a row's fold, and what each fit says of every row: (n, folds)."""
     folds = fold_moments(sample, count)
     whole = reduce(add, folds)
     found = [solve(rest, varies(rest)) for rest in (whole - one for one in folds)]
     fits = np.array([[intercept, *weights] for intercept, weights in found])
     predicted = fits[:, 0] + sample.rows @ fits[:, 1:].T
-    return sample.scores - predicted[np.arange(len(fold)), fold], fits
+    return sample.scores - predicted[np.arange(len(fold)), fold], predicted
 
 
 def _all_masks(sample: Sample, plan: MaskPlan, fold: NDArray[np.intp], surrogates: Floats, errors: Floats) -> Moments:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import whytrust as wt
 from whitebox import examples
 from whytrust.core import generator
-from whytrust.domains.laws import Chooser
+from whytrust.domains.laws import Chooser, NormalLaw, NormalLaws
 from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.question import Question
 
@@ -106,3 +106,21 @@ def test_explaining_rows_does_not_make_the_statistics_grow() -> None:
         wt.explain(lambda rows: np.array([float(r[1]) for r in rows]), list(row), background=statistics, samples=50)
     assert len(pickle.dumps(statistics)) == before
     assert sum("atoms" in key for column in statistics.columns for key in vars(column)) <= 7 + 1
+
+
+def test_columns_drawn_together_are_columns_drawn_one_by_one() -> None:
+    table = np.column_stack([generator(5).normal(size=(300, 3)), generator(6).integers(0, 3, 300), generator(7).exponential(size=300)])
+    parts = TableParts.cut(table[0], table, bins={0: "decile", 1: [0.0], 3: "quartile"}, values="normal")
+    laws = [law for law in parts._laws if isinstance(law, NormalLaw)]
+    assert len({len(law.lows) for law in laws}) > 2  # different numbers of bins
+    places, normals = generator(1).random((5, 400)), generator(2).standard_normal((5, 400))
+    alone, rng = [], generator(3)
+    for law, place, normal in zip(laws, places, normals, strict=True):
+        alone.append(law.draw(place, normal, rng))
+    together = NormalLaws(tuple(laws))
+    np.testing.assert_array_equal(together.draw(places, normals, generator(3)), alone)
+    controls, expected = np.empty((10, 400), np.float32), np.empty((10, 400), np.float32)
+    design = together.seen(np.array(alone), controls)
+    for j, law in enumerate(laws):
+        np.testing.assert_array_equal(design[j], law.seen(alone[j], expected[2 * j:2 * j + 2], True))
+    np.testing.assert_array_equal(controls, expected)

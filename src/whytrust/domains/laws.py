@@ -139,6 +139,8 @@ class NormalLaw:
     mass: Floats  # … and inside it
     means: Floats  # of a bin's draws: truncation moves it away from the bin's own
     indicators: Floats
+    others_mean: float  # of draws that are in a bin other than the row's own
+    sides: tuple[bool, ...]  # where values vary within a state: in the row's own (True), in others; by the law, not the draws
 
     @classmethod
     def around(cls, column: Column, own: int, value: Any) -> NormalLaw:
@@ -155,21 +157,17 @@ class NormalLaw:
         scale = np.where(sds > 0, sds, 1.0)
         low, high = (np.exp(-(((end - centres) / scale) ** 2) / 2) for end in (lows, highs))
         shift = (low - high) / math.sqrt(2 * math.pi) / np.where(sds > 0, mass, 1.0)
-        return (Chooser.by(column.frequencies), lows, highs, centres, sds, below, mass, centres + sds * shift,
-                _state_controls(column, own))
+        means, others = centres + sds * shift, np.arange(len(sds)) != own
+        chances = column.frequencies[:len(sds)][others]
+        others_mean = float(chances @ means[others] / chances.sum()) if chances.sum() > 0 else 0.0
+        sides = tuple(mine for mine in (True, False) if (sds[others != mine] > 0).any())
+        return (Chooser.by(column.frequencies), lows, highs, centres, sds, below, mass, means, _state_controls(column, own),
+                others_mean, sides)
 
-    @cached_property
-    def sides(self) -> tuple[bool, ...]:
-        """Where values vary within a state: in the row's own, in others. Depends on the law alone, never on the draws."""
-        bins = np.arange(len(self.sds))
-        return tuple(mine for mine in (True, False) if (self.sds[(bins == self.own) == mine] > 0).any())
-
-    @cached_property
-    def others_mean(self) -> float:
-        """The mean of draws that are in a bin other than the row's own."""
-        chances = np.delete(self.column.frequencies[:len(self.means)], self.own if self.own < len(self.means) else [])
-        means = np.delete(self.means, self.own if self.own < len(self.means) else [])
-        return float(chances @ means / chances.sum()) if chances.sum() > 0 else 0.0
+    @property
+    def plain(self) -> bool:
+        """Whether the column is cut into bins and has no missing values."""
+        return self.column.kind == "binned" and self.column.atoms[-1] is not None
 
     def width(self, brief: bool) -> int:
         """How many controls there are."""
@@ -233,6 +231,51 @@ class NormalLaw:
         for edge in self.column.edges:
             passed += ~(drawn <= edge)
         return (passed + np.isnan(drawn) if self.column.atoms[-1] is None else passed).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalLaws:
+    """Several binned columns drawn from normals, none with missing values: the same as one by one, in fewer steps."""
+
+    laws: tuple[NormalLaw, ...]
+
+    @cached_property
+    def _tables(self) -> dict[str, NDArray[Any]]:
+        """(columns × bins) numbers of all laws in a row, columns with fewer bins filled up; and the limits of choices."""
+        most = max(len(law.lows) for law in self.laws)
+        names = ("lows", "highs", "centres", "sds", "below", "mass")
+        found = {}
+        for name in names:
+            rows = [getattr(law, name) for law in self.laws]
+            found[name] = np.concatenate([row if len(row) == most else np.resize(row, most) for row in rows])
+        limits = np.full((len(self.laws), most - 1), np.inf)
+        for row, law in zip(limits, self.laws, strict=True):
+            row[: len(law.choose.cumulative)] = law.choose.cumulative
+        return {**found, "limits": limits}
+
+    def draw(self, places: Floats, normals: Floats, rng: np.random.Generator) -> Floats:
+        """(columns, draws) values, from as many uniform and standard normal numbers."""
+        tables = self._tables
+        bins = np.zeros(places.shape, np.int8)
+        for limit in tables["limits"].T:
+            bins += places >= limit[:, None]
+        at = bins + (len(tables["limits"].T) + 1) * np.arange(len(self.laws))[:, None]
+        values = np.asarray(tables["centres"].take(at) + tables["sds"].take(at) * normals)
+        outside = np.flatnonzero((values < tables["lows"].take(at)) | (values > tables["highs"].take(at)))
+        again = at.ravel()[outside]
+        within = np.maximum(rng.random(len(again)), 2.0**-54)  # at 0 the normal is at minus infinity
+        drawn = tables["centres"][again] + tables["sds"][again] * ndtri(tables["below"][again] + within * tables["mass"][again])
+        values.ravel()[outside] = np.clip(drawn, tables["lows"][again], tables["highs"][again])
+        return values
+
+    def seen(self, drawn: Floats, controls: NDArray[Any]) -> Floats:
+        """(columns, draws): how the interpretable model sees each draw; two controls a column are written."""
+        edges = np.array([(-np.inf, *law.column.edges, np.inf)[law.own:law.own + 2] for law in self.laws])
+        mine = (drawn > edges[:, :1]) & (drawn <= edges[:, 1:])
+        for row, centres in enumerate(np.array([(law.means[law.own], law.others_mean) for law in self.laws]).T):
+            scaled = (drawn - centres[:, None]) / np.array([law.column.sd for law in self.laws])[:, None]
+            np.multiply(scaled, mine if row == 0 else ~mine, out=controls[row::2], casting="same_kind")
+        return mine.astype(np.float64)
 
 
 def _once(column: Column, what: str, work_out: Callable[[], Any]) -> Any:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +22,7 @@ from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_l
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table, short
 from whytrust.domains.laws import AtomLaw as AtomLaw
 from whytrust.domains.laws import NormalLaw as NormalLaw
+from whytrust.domains.laws import NormalLaws
 from whytrust.domains.storage import Storage
 from whytrust.views import TableView
 
@@ -152,7 +154,7 @@ class TableParts:
     values: Values = "training"
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     view: TableView = field(init=False, repr=False, compare=False)
-    _atoms: tuple[AtomLaw, ...] = field(init=False, repr=False, compare=False)
+    _states: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _laws: tuple[AtomLaw | NormalLaw, ...] = field(init=False, repr=False, compare=False)
 
     @classmethod
@@ -172,12 +174,13 @@ class TableParts:
             raise ValueError(f"values must be 'training' or 'normal' (what is drawn inside a bin), got {self.values!r}")
         columns = self.statistics.columns
         located = [c.locate(v) for c, v in zip(columns, read_row(self.row, self.statistics), strict=True)]
-        atoms = tuple(AtomLaw.around(c, *here) for c, here in zip(columns, located, strict=True))
-        laws = tuple(NormalLaw.around(c, *here) if c.numeric and self.values == "normal" else law
-                     for c, here, law in zip(columns, located, atoms, strict=True))
+        normal = self.values == "normal"
+        laws = tuple(NormalLaw.around(c, *here) if normal and c.numeric else AtomLaw.around(c, *here)
+                     for c, here in zip(columns, located, strict=True))
         names = tuple(c.condition(*here) for c, here in zip(columns, located, strict=True))
         shown = tuple("missing" if value is None else short(value) for _, value in located)
-        made = {"row": tuple(value for _, value in located), "names": names, "_atoms": atoms, "_laws": laws,
+        made = {"row": tuple(value for _, value in located), "names": names, "_laws": laws,
+                "_states": tuple(state for state, _ in located),
                 "view": TableView(self.statistics.names, shown, names)}
         for name, value in made.items():
             object.__setattr__(self, name, value)
@@ -195,6 +198,18 @@ class TableParts:
             codes.append(own if shown.all() else np.where(shown, own, law.choose(place)))
         return _Rows(self.statistics, self._atoms, tuple(codes))(slice(None))
 
+    @cached_property
+    def _atoms(self) -> tuple[AtomLaw, ...]:
+        """How each column is drawn where it is hidden: always from training values."""
+        return tuple(law if isinstance(law, AtomLaw) else AtomLaw.around(law.column, state, value)
+                     for law, state, value in zip(self._laws, self._states, self.row, strict=True))
+
+    @cached_property
+    def _together(self) -> NormalLaws | None:
+        """All columns at once, where that can be done."""
+        normals = [law for law in self._laws if isinstance(law, NormalLaw) and law.plain]
+        return NormalLaws(tuple(normals)) if len(normals) == len(self._laws) else None
+
     def pool(self, map: Floats, how: str) -> Floats:
         """A number a column -> the same numbers, for a column is a part."""
         d = len(self.names)
@@ -205,6 +220,8 @@ class TableParts:
         normal = self.values == "normal"
         places = rng.random((len(self.names), n)) if normal else np.ascontiguousarray(rng.random((n, len(self.names))).T)
         normals = rng.standard_normal(places.shape) if normal else places
+        if self._together is not None:
+            return self._draws(tuple(self._together.draw(places, normals, rng)))
         return self._draws(tuple(law.draw(u, v, rng) for law, u, v in zip(self._laws, places, normals, strict=True)))
 
     def support(self, limit: int) -> Draws | None:
@@ -222,9 +239,12 @@ class TableParts:
         brief = sum(law.width(False) for law in self._laws) > MANY_CONTROLS
         widths = [law.width(brief) for law in self._laws]
         controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if brief else np.float64), np.cumsum(widths)
-        design = np.empty((len(drawn), len(drawn[0])))
-        for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
-            design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
+        if brief and self._together is not None:
+            design = self._together.seen(np.array(drawn), controls)
+        else:
+            design = np.empty((len(drawn), len(drawn[0])))
+            for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
+                design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
         design = np.ascontiguousarray(design.T)
         owner = np.repeat(np.arange(len(widths)), widths)
         origin = np.array([law.origin for law in self._laws])
