@@ -29,7 +29,7 @@ check: env
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 soak: env
-	SOAK=1 $(BIN)/python -m pytest -q tests/domains tests/pictures tests/test_designs.py tests/test_fuzz.py
+	SOAK=1 $(BIN)/python -m pytest -q tests/domains tests/pictures tests/test_designs.py tests/test_fuzz.py tests/backends/test_torch_fast.py
 
 clean:
 	rm -rf .venv build dist report.html
