@@ -102,8 +102,8 @@ def test_two_parts_that_are_always_together_do_not_stop_the_lasso():
 
 def test_the_moments_of_folds_are_those_of_their_rows():
     rows, scores, weights = data(5)
-    fold = np.random.default_rng(0).integers(0, 4, 200)
-    for k, found in enumerate(Moments.of_folds(rows, scores, weights, fold, 4)):
+    fold = np.arange(200) % 3
+    for k, found in enumerate(Moments.of_folds(rows, scores, weights, 3)):
         direct = Moments.of(rows[fold == k], scores[fold == k], weights[fold == k])
         np.testing.assert_allclose(found.gram, direct.gram)
         np.testing.assert_allclose(found.cross, direct.cross)

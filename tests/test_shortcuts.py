@@ -57,8 +57,27 @@ def test_a_shortcut_gives_the_same_scores_with_few_plain_calls():
 
 def test_a_shortcut_that_says_something_else_is_not_used():
     model = Openable(error=1e-6)
-    np.testing.assert_array_equal(asked(model, MASKS), np.ravel(model.net(MASKS.astype(float))))
-    assert model.direct <= 10
+    question = Question(CheckedModel(model), Bits(model.d))
+    truth = np.ravel(model.net(MASKS.astype(float)))
+    np.testing.assert_allclose(question.score(MASKS[:100], generator(0)), truth[:100], atol=1e-12)
+    once = model.direct
+    assert once <= 100 + 5  # it is checked together with the first masks
+    np.testing.assert_allclose(question.score(MASKS, generator(0)), truth, atol=1e-12)
+    assert model.direct == once
+
+
+def test_nothing_is_asked_twice_for_the_check():
+    model = Openable()
+    question = Question(CheckedModel(model), Bits(model.d))
+    question.score(MASKS, generator(0))
+    question.score(MASKS[::-1], generator(0))
+    assert question.memory.calls == len(MASKS) + (not MASKS.all(axis=1).any())
+    assert model.plain + model.direct == question.memory.calls + 5
+
+
+def test_masks_that_hide_nothing_cannot_check_a_shortcut():
+    model = Openable(error=1.0)
+    np.testing.assert_array_equal(asked(model, np.ones((100, 9), bool)), np.repeat(model.net(np.ones((1, 9))), 100))
 
 
 def test_few_masks_are_asked_plainly():

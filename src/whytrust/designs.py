@@ -78,7 +78,8 @@ class Kernel:
     def of_rows(self, design: Floats, origin: Floats) -> Floats:
         """The weight of rows of any numbers, by their distance from `origin`."""
         if self.distance == "l2":
-            return self.weigh(np.sqrt(((design - origin) ** 2).sum(axis=1)))
+            apart = design - origin
+            return self.weigh(np.sqrt(np.einsum("ij,ij->i", apart, apart)))
         norms = np.sqrt((design**2).sum(axis=1) * (origin**2).sum())
         cosine = np.divide(design @ origin, norms, out=np.zeros(len(design)), where=norms > 0)
         return self.weigh(1 - cosine)
@@ -106,8 +107,14 @@ def strata(d: int, law_of_sizes: Floats, kernel: Kernel, samples: int) -> list[S
     groups = [[int(s)] for s in rest]
     if not _fewer_masks_than(samples, d, rest):
         groups = _joined(rest, shares.tolist(), 4 * float(shares.sum()) / samples)
-    return [Stratum(np.array(g), shares[g] / shares[g].sum(), float(shares[g].sum()),
-                    min(math.comb(d, g[0]), ENDLESS) if len(g) == 1 else ENDLESS) for g in [*groups, [d]]]
+    return [_stratum(group, shares, d) for group in [*groups, [d]]]
+
+
+def _stratum(sizes: list[int], shares: Floats, d: int) -> Stratum:
+    if len(sizes) == 1:
+        return Stratum(np.array(sizes), np.ones(1), float(shares[sizes[0]]), min(math.comb(d, sizes[0]), ENDLESS))
+    share = shares[sizes].sum()
+    return Stratum(np.array(sizes), shares[sizes] / share, float(share), ENDLESS)
 
 
 def too_narrow(kernel: Kernel, d: int) -> ValueError:
@@ -196,12 +203,27 @@ def _without_repeats(masks: Masks, cell: Stratum, d: int, rng: np.random.Generat
 
 def _repeats(masks: Masks) -> NDArray[np.intp]:
     """The rows that are there before."""
-    packed = np.packbits(masks, axis=1)
-    keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist()
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    again = np.ones(len(keys), bool)
-    again[np.fromiter(first.values(), np.intp, len(first))] = False
-    return np.flatnonzero(again)
+    codes = _codes(masks)
+    ordered = np.sort(codes)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    alike = np.flatnonzero(np.isin(codes, twice)) if len(twice) else np.empty(0, np.intp)  # equal codes: perhaps equal masks
+    seen: set[bytes] = set()
+    again = []
+    for place, mask in zip(alike.tolist(), masks[alike], strict=True):
+        key = mask.tobytes()
+        if key in seen:
+            again.append(place)
+        seen.add(key)
+    return np.array(again, np.intp)
+
+
+def _codes(masks: Masks) -> NDArray[np.uint64]:
+    """A number for each mask, the same for equal masks; for different ones hardly ever."""
+    octets = np.packbits(masks, axis=1)
+    words = np.zeros((len(masks), -(-octets.shape[1] // 8) * 8), np.uint8)
+    words[:, :octets.shape[1]] = octets
+    factors = np.cumprod(np.full(words.shape[1] // 8, 0x9E3779B97F4A7C15, np.uint64))  # odd, so that no bit is lost
+    return np.asarray((words.view(np.uint64) * factors).sum(axis=1, dtype=np.uint64))
 
 
 def _random_sizes(cell: Stratum, n: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -54,27 +54,23 @@ class Moments:
     @classmethod
     def of(cls, rows: Floats, scores: Floats, weights: Floats) -> Moments:
         """The moments of rows (n, d) and their scores."""
-        return cls._of_roots(rows * np.sqrt(weights)[:, None], scores, np.sqrt(weights))
+        return cls.of_folds(rows, scores, weights, 1)[0]
 
     @classmethod
-    def of_folds(cls, rows: Floats, scores: Floats, weights: Floats, fold: NDArray[np.intp], folds: int) -> list[Moments]:
-        """The moments of the rows of each fold 0 … folds-1."""
+    def of_folds(cls, rows: Floats, scores: Floats, weights: Floats, folds: int) -> list[Moments]:
+        """The moments of each fold 0 … folds-1, which is every so many of the rows."""
         roots = np.sqrt(weights)
-        found = []
-        for places in np.split(np.argsort(fold, kind="stable"), np.cumsum(np.bincount(fold, minlength=folds))[:-1]):
-            own = roots[places]
-            found.append(cls._of_roots(rows.take(places, axis=0) * own[:, None], scores[places], own))
-        return found
+        columns = np.empty((len(rows), rows.shape[1] + 2))
+        columns[:, 0], columns[:, -1] = roots, roots * scores
+        np.multiply(rows, roots[:, None], out=columns[:, 1:-1])
+        # Of a matrix with itself, products cost half.
+        products = [fold.T @ fold for fold in (columns[k::folds] for k in range(folds))]
+        return [cls(p[:-1, :-1], p[:-1, -1], float(p[-1, -1])) for p in products]
 
-    @classmethod
-    def _of_roots(cls, scaled: Floats, scores: Floats, roots: Floats) -> Moments:
-        """Of rows times the roots of their weights, so that the Gram matrix is of one matrix and costs half."""
-        gram = np.empty((scaled.shape[1] + 1,) * 2)
-        gram[0, 0] = roots @ roots
-        gram[0, 1:] = gram[1:, 0] = roots @ scaled
-        gram[1:, 1:] = scaled.T @ scaled
-        weighted = roots * scores
-        return cls(gram, np.concatenate([[roots @ weighted], weighted @ scaled]), float(weighted @ weighted))
+    def rescored(self, rows: Floats, scores: Floats, weights: Floats) -> Moments:
+        """The moments of the same rows with other scores."""
+        pull = weights * scores
+        return Moments(self.gram, np.concatenate([[pull.sum()], pull @ rows]), float(pull @ scores))
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both sets of samples."""
@@ -88,7 +84,7 @@ class Moments:
     def centred(self) -> tuple[Floats, Floats, float]:
         """(C, c, v): weighted covariances of parts, of parts with the score, and the score's variance, all times the weight."""
         total, sums = self.gram[0, 0], self.gram[0, 1:]
-        covariance = self.gram[1:, 1:] - np.outer(sums, sums) / total
+        covariance = self.gram[1:, 1:] - sums[:, None] * (sums / total)
         with_score = self.cross[1:] - sums * self.cross[0] / total
         return covariance, with_score, self.square - self.cross[0] ** 2 / total
 
@@ -96,7 +92,7 @@ class Moments:
 def varies(moments: Moments) -> NDArray[np.intp]:
     """The parts that are not constant over the samples; only these can have a weight."""
     covariance, _, _ = moments.centred
-    return np.flatnonzero(np.diag(covariance) > 1e-12 * moments.gram[0, 0])
+    return np.flatnonzero(covariance.diagonal() > 1e-12 * moments.gram[0, 0])
 
 
 def solve(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> tuple[float, Floats]:
@@ -105,7 +101,8 @@ def solve(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> tup
     total = moments.gram[0, 0]
     weights = np.zeros(len(with_score))
     if len(active):
-        inner = covariance[np.ix_(active, active)] + ridge * np.eye(len(active))
+        inner = covariance.take(active, axis=0).take(active, axis=1)
+        inner.flat[:: len(active) + 1] += ridge
         weights[active] = _symmetric_solve(inner, with_score[active])
     return float((moments.cross[0] - moments.gram[0, 1:] @ weights) / total), weights
 
@@ -239,7 +236,7 @@ def _forward(moments: Moments, able: NDArray[np.intp], most: int) -> NDArray[np.
 def _symmetric_solve(matrix: Floats, vector: Floats) -> Floats:
     """Solve, by least norm where parts cannot be told apart (two words always hidden together)."""
     factor, solution, failed = dposv(matrix, vector)
-    pivots = np.diag(factor)
+    pivots = factor.diagonal()
     sound = not failed and pivots.min() > 1e-7 * pivots.max()
     return np.asarray(solution if sound else np.linalg.lstsq(matrix, vector, rcond=1e-12)[0])
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -21,18 +22,53 @@ _NOTHING = np.empty((0, 0))
 
 
 @dataclass
+class Shortcut:
+    """A model asked about masks themselves; believed as soon as it says of `masks` what the model said, `scores`."""
+
+    opened: Callable[[Masks], Floats]
+    masks: Masks
+    scores: Floats
+    believed: bool = False
+
+    def __call__(self, masks: Masks) -> Floats | None:
+        """The scores of these masks; None where the shortcut is wrong. It is checked in the same batch as it is first used."""
+        if self.believed:
+            return self.opened(masks)
+        near = 1e-9 * max(np.abs(self.scores).max(initial=0.0), 1)
+        found = self.opened(np.vstack([self.masks, masks]))
+        self.believed = np.allclose(found[:len(self.masks)], self.scores, rtol=0, atol=near)
+        return found[len(self.masks):] if self.believed else None
+
+
+@dataclass
 class Memory:
     """What a model has already said about one input; shared by every question about it."""
 
     watched: tuple[int, ...]
-    known: dict[bytes, int] = field(default_factory=dict)  # a mask's row of `answers`
     answers: Floats = field(default_factory=lambda: np.empty((0, 0)))
     streams: dict[str, tuple[Floats, dict[str, Any]]] = field(default_factory=dict)
     foreseen: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     ahead: tuple[Any, Floats] | None = None  # what was asked beside the input itself, and the scores of all classes
-    shortcut: tuple[Callable[[Masks], Floats] | None] | None = None
+    shortcut: Shortcut | None = None
+    sought: bool = False  # was a shortcut looked for?
     original: Floats | None = None
     calls: int = 0
+    batch: int = 0  # the default batch size, once it is known
+    filed: dict[bytes, int] = field(default_factory=dict)  # a mask's row of `answers`
+    unfiled: list[Iterable[bytes]] = field(default_factory=list)  # the masks of the rows that follow, until one is looked up
+
+    @property
+    def known(self) -> dict[bytes, int]:
+        """A mask's row of `answers`."""
+        for keys in self.unfiled:
+            self.filed.update(zip(keys, itertools.count(len(self.filed))))
+        self.unfiled.clear()
+        return self.filed
+
+    def learn(self, keys: Iterable[bytes], scores: Floats) -> None:
+        """Keep the scores, of the watched classes, of masks that were not known before."""
+        self.answers = np.concatenate([self.answers, scores]) if len(self.answers) else scores
+        self.unfiled.append(keys)
 
 
 @dataclass(frozen=True)
@@ -62,11 +98,10 @@ class Question:
         """The same question about several targets; one set of model calls answers all of them."""
         before = self.memory
         memory = Memory(tuple(targets), original=before.original, calls=before.calls, shortcut=before.shortcut,
-                        foreseen=before.foreseen, ahead=before.ahead)
+                        sought=before.sought, foreseen=before.foreseen, ahead=before.ahead, batch=before.batch)
         if before.original is not None and before.ahead is not None and isinstance(before.ahead[0], list):
-            keys = [np.packbits(np.ones(self.d, bool)).tobytes(), *before.ahead[0]]
-            memory.known = dict(zip(keys, range(len(keys)), strict=True))
-            memory.answers = np.vstack([before.original, before.ahead[1]])[:, list(targets)]
+            memory.learn([_whole(self.d), *before.ahead[0]],
+                         np.vstack([before.original, before.ahead[1]])[:, list(targets)])
             memory.ahead = None
         return [replace(self, target=t, memory=memory) for t in targets]
 
@@ -82,9 +117,8 @@ class Question:
             batch = self.parts.compose(np.ones((1, self.d), bool), generator(0))
             self.memory.original = self._model(batch)[0]
         # Kept as the answer to the mask of ones too, so that the input itself is never asked twice.
-        if not self.memory.known:
-            self.memory.known[np.packbits(np.ones(self.d, bool)).tobytes()] = 0
-            self.memory.answers = self.memory.original[None, list(self.memory.watched)]
+        if not len(self.memory.answers):
+            self.memory.learn([_whole(self.d)], self.memory.original[None, list(self.memory.watched)])
         return self.memory.original
 
     def score(self, masks: Masks, rng: np.random.Generator) -> Floats:
@@ -135,16 +169,12 @@ class Question:
             scores = self._model(_one_batch(self.parts.compose(ones, rng), first.rows(slice(0, most))))
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
-            masks = first[~first.all(axis=1)]
-            opened = self.model.opened(self.parts) if len(first) >= WORTH_OPENING else None
-            if opened is not None:
-                masks = masks[np.linspace(0, len(masks) - 1, PROBES).astype(np.intp)]
-            each = dict(zip(_keys(masks), range(len(masks)), strict=True))  # of joined sizes some are there twice
-            masks = masks[list(each.values())]
+            opened = self._opened() if len(first) >= WORTH_OPENING else None
+            masks = _distinct(first if opened is None else _probes(first))
             masks = masks[: next(self._chunks(len(masks) + 1)).stop - 1]
             scores = self._model(self.parts.compose(np.vstack([ones, masks]), rng))
             self.memory.original, self.memory.ahead = scores[0], (_keys(masks), scores[1:])
-            self.memory.shortcut = (_if_right(opened, masks, scores[1:]),) if opened is not None else None
+            self.memory.shortcut = Shortcut(opened, masks, scores[1:]) if opened is not None and len(masks) else None
 
     def every(self, limit: int) -> tuple[Draws, Floats] | None:
         """Every input that can be drawn and its score, where there are at most `limit`."""
@@ -163,16 +193,20 @@ class Question:
 
     def _remembered(self, masks: Masks, rng: np.random.Generator) -> Floats:
         _ = self.original
-        known = self.memory.known
-        keys = _keys(masks)
+        if not self.memory.sought and len(masks) >= WORTH_OPENING:
+            self._seek_shortcut(masks, rng)
+        keys, known = _keys(masks), self.memory.known
         new = dict(zip(keys, range(len(keys)), strict=True))
-        for key in new.keys() & known.keys():
-            del new[key]
-        answers = self._ask_masks(masks[np.fromiter(new.values(), np.intp, len(new))], rng)
-        first = len(self.memory.answers)
-        known.update(zip(new, range(first, first + len(new)), strict=True))
-        self.memory.answers = np.concatenate([self.memory.answers, answers])
-        return self.memory.answers[np.fromiter(map(known.__getitem__, keys), np.intp, len(keys))]
+        old = {key: new.pop(key) for key in new.keys() & known.keys()}
+        asked = np.fromiter(new.values(), np.intp, len(new))
+        answers = self._ask_masks(masks[asked], rng)
+        self.memory.learn(new, answers)
+        if len(new) + len(old) < len(keys):  # some are there twice
+            return self.memory.answers[np.fromiter(map(self.memory.known.__getitem__, keys), np.intp, len(keys))]
+        found = np.empty((len(keys), answers.shape[1]))
+        found[asked] = answers
+        found[list(old.values())] = self.memory.answers[[known[key] for key in old]]
+        return found
 
     def _streamed(self, what: str, rng: np.random.Generator, ask: Callable[[], Floats]) -> Floats:
         """Random inputs are the same inputs only when asked with the generator in the same state: that is their key."""
@@ -185,19 +219,27 @@ class Question:
 
     def _ask_masks(self, masks: Masks, rng: np.random.Generator) -> Floats:
         """Through the model's shortcut for such parts where it has one that says what the model says, else by composing."""
-        shortcut = self._shortcut(masks, rng) if len(masks) >= WORTH_OPENING else None
-        if shortcut is None:
-            return self._ask(len(masks), lambda part: self.parts.compose(masks[part], rng))
-        return self._ask(len(masks), lambda part: masks[part], shortcut)
+        shortcut = self.memory.shortcut
+        if shortcut is not None and len(masks):
+            first = shortcut(masks[next(self._chunks(len(masks)))])
+            if first is not None:
+                return self._ask(len(masks), lambda part: masks[part], shortcut.opened, self._counted(first))
+            self.memory.shortcut = None
+        return self._ask(len(masks), lambda part: self.parts.compose(masks[part], rng))
 
-    def _shortcut(self, masks: Masks, rng: np.random.Generator) -> Callable[[Masks], Floats] | None:
-        if self.memory.shortcut is None:
-            found = self.model.opened(self.parts)
-            if found is not None:
-                probes = masks[np.linspace(0, len(masks) - 1, PROBES).astype(np.intp)]
-                found = _if_right(found, probes, self._model(self.parts.compose(probes, rng)))
-            self.memory.shortcut = (found,)
-        return self.memory.shortcut[0]
+    def _seek_shortcut(self, masks: Masks, rng: np.random.Generator) -> None:
+        """Open the model where that can be done, and ask it what the shortcut will be checked on."""
+        opened, probes = self._opened(), _probes(masks)
+        if opened is None or not len(probes):
+            return
+        scores = self._model(self.parts.compose(probes, rng))
+        self.memory.shortcut = Shortcut(opened, probes, scores)
+        new = {key: i for i, key in enumerate(_keys(probes)) if key not in self.memory.known}
+        self.memory.learn(new, scores[list(new.values())][:, list(self.memory.watched)])
+
+    def _opened(self) -> Callable[[Masks], Floats] | None:
+        self.memory.sought = True
+        return self.model.opened(self.parts)
 
     def _ask(self, n: int, rows: Callable[[slice], Batch], model: Callable[[Any], Floats] | None = None,
              answered: Floats = _NOTHING) -> Floats:
@@ -209,7 +251,10 @@ class Question:
         return answers
 
     def _model(self, batch: Batch, model: Callable[[Any], Floats] | None = None) -> Floats:
-        scores = (model or self.model)(batch)
+        return self._counted((model or self.model)(batch))
+
+    def _counted(self, scores: Floats) -> Floats:
+        """The same scores, with the right number of classes, and counted."""
         if max(self.memory.watched) >= scores.shape[1]:
             raise ValueError(f"target must be an index from 0 to {scores.shape[1] - 1}, got {max(self.memory.watched)}")
         self.memory.calls += len(scores)
@@ -218,7 +263,9 @@ class Question:
         return scores
 
     def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
-        size = self.batch_size or _default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
+        if not self.memory.batch:
+            self.memory.batch = _default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
+        size = self.batch_size or self.memory.batch
         for start in range(first, n, size):
             yield slice(start, min(start + size, n))
 
@@ -229,10 +276,22 @@ def _keys(masks: Masks) -> list[bytes]:
     return cast(list[bytes], packed.view(f"V{packed.shape[1]}").ravel().tolist())
 
 
-def _if_right(shortcut: Callable[[Masks], Floats], masks: Masks, scores: Floats) -> Callable[[Masks], Floats] | None:
-    """The shortcut, where it says of these masks what the model says."""
-    near = 1e-9 * max(np.abs(scores).max(initial=0.0), 1)
-    return shortcut if np.allclose(shortcut(masks), scores, rtol=0, atol=near) else None
+def _whole(d: int) -> bytes:
+    """The name of the mask that hides nothing."""
+    return np.packbits(np.ones(d, bool)).tobytes()
+
+
+def _probes(masks: Masks) -> Masks:
+    """A few different masks out of many, to check a shortcut on; not the input itself."""
+    changed = np.flatnonzero(~masks.all(axis=1))
+    return _distinct(masks[changed[np.linspace(0, len(changed) - 1, PROBES).astype(np.intp)] if len(changed) else changed])
+
+
+def _distinct(masks: Masks) -> Masks:
+    """Each mask once, without the one that hides nothing."""
+    each = dict(zip(_keys(masks), range(len(masks)), strict=True))
+    each.pop(_whole(masks.shape[1]), None)
+    return masks[list(each.values())]
 
 
 def _one_batch(first: Any, second: Any) -> Any:

@@ -53,11 +53,8 @@ class Adjusted:
 
 
 def fold_of(sample: Sample, folds: int = FOLDS) -> NDArray[np.intp]:
-    """Folds of equal size within each stratum; the order within a stratum is random already."""
-    start = np.concatenate([[True], sample.stratum[1:] != sample.stratum[:-1]])
-    first = np.maximum.accumulate(np.where(start, np.arange(len(start)), 0))
-    # Strata begin with different folds, so that small strata do not all fall into the first one.
-    return (np.arange(len(start)) - first + sample.stratum) % folds
+    """Every so many of the rows: they are in the order of their strata, and within a stratum in random order."""
+    return np.arange(len(sample.rows)) % folds
 
 
 @one_thread
@@ -68,7 +65,7 @@ def adjust(sample: Sample, plan: MaskPlan) -> Adjusted | None:
         return None
     fold = fold_of(sample)
     quadratic, surrogates = _cross_fitted(sample, fold, lambda part: _quadratic(sample.rows[part]))
-    linear, _ = _held_out_linear(sample, fold, FOLDS)
+    linear, _ = _held_out_linear(sample, FOLDS)
     estimated = sample.sampled < 1
     weights = sample.weights * estimated
     if weights @ quadratic**2 >= PAYS_BELOW * (weights @ linear**2):
@@ -91,13 +88,16 @@ def control(sample: Sample, draws: Sequence[Draws]) -> Adjusted | None:
     if not 0 < controls.shape[1] <= _most_controls(len(controls)):
         return None
     cleaned = _one_by_one(sample, controls) if draws[0].many else _together(sample, controls, owner)
-    return None if cleaned is None else Adjusted(Moments.of(sample.rows, cleaned, sample.weights), cleaned=cleaned)
+    if cleaned is None:
+        return None
+    whole = reduce(add, fold_moments(sample))
+    return Adjusted(whole.rescored(sample.rows, cleaned, sample.weights), cleaned=cleaned)
 
 
 def _together(sample: Sample, controls: Floats, owner: NDArray[np.intp]) -> Floats | None:
     """Scores without what a fit of all controls, and of as many products as samples allow, says of them."""
     fold = fold_of(sample)
-    least = sample.weights @ _held_out_linear(sample, fold, FOLDS)[0] ** 2
+    least = sample.weights @ _held_out_linear(sample, FOLDS)[0] ** 2
     cleaned: Floats | None = None
     for extra in _growing(sample.rows, controls, owner):
         columns = _beside_parts(sample.rows, extra)
@@ -116,20 +116,26 @@ def _one_by_one(sample: Sample, controls: NDArray[Any]) -> Floats | None:
     of what these leave over once more, comes near a fit of all together, which would cost more than the model. A coefficient is
     shrunk by how likely it is to be noise (a positive-part Stein rule).
     """
-    fold, kind = fold_of(sample, FEWER_FOLDS), controls.dtype
-    linear, fits = _held_out_linear(sample, fold, FEWER_FOLDS)
-    weights = (sample.weights[:, None] * (fold[:, None] != np.arange(FEWER_FOLDS))).astype(kind)
-    left = (sample.scores[:, None] - fits).astype(kind)
-    some = slice(0, max(len(fold) // 4, 1000))  # draws are in random order, and a rough square does
-    square = (controls[some] ** 2).T @ weights[some] * (weights.sum(axis=0) / weights[some].sum(axis=0))
+    kind = controls.dtype
+    linear, fits = _held_out_linear(sample, FEWER_FOLDS)
+    weights = np.repeat(sample.weights.astype(kind)[None], FEWER_FOLDS, axis=0)
+    for k in range(FEWER_FOLDS):
+        weights[k, k::FEWER_FOLDS] = 0
+    left = (sample.scores - fits).astype(kind)
+    some = slice(0, max(len(linear) // 4, 1000))  # draws are in random order, and a rough square does
+    total = weights.sum(axis=1)
+    square = (controls[some] ** 2).T @ weights[:, some].T * (total / weights[:, some].sum(axis=1))
     square = np.maximum(square, 1e-12 * square.max())
-    coefficients = controls.T @ (weights * left) / square
-    left = left - controls @ coefficients
-    coefficients = coefficients + controls.T @ (weights * left) / square
-    noise = (weights * left**2).sum(axis=0) * (weights**2).sum(axis=0) / weights.sum(axis=0) ** 2
+    coefficients = controls.T @ (weights * left).T / square
+    left -= coefficients.T @ controls.T
+    pull = weights * left
+    coefficients += controls.T @ pull.T / square
+    noise = np.einsum("ij,ij->i", pull, left) * np.einsum("ij,ij->i", weights, weights) / total**2
     signal = coefficients**2 * square
     coefficients *= np.divide(np.maximum(signal - noise, 0), signal, out=np.zeros_like(signal), where=signal > 0)
-    said = (controls @ coefficients)[np.arange(len(fold)), fold].astype(np.float64)
+    said = np.empty(len(linear))
+    for k in range(FEWER_FOLDS):
+        said[k::FEWER_FOLDS] = controls[k::FEWER_FOLDS] @ coefficients[:, k]
     pays = sample.weights @ (linear - said) ** 2 < PAYS_BELOW * (sample.weights @ linear**2)
     return sample.scores - said if pays else None
 
@@ -213,20 +219,23 @@ def fold_moments(sample: Sample, count: int = FOLDS) -> list[Moments]:
     """The moments of each fold's samples; their sum is that of all. Worked out once, for all who fit this sample."""
     kept = vars(sample)
     if "fold moments" not in kept:
-        kept["fold moments"] = Moments.of_folds(sample.rows, sample.scores, sample.weights, fold_of(sample), FOLDS)
+        kept["fold moments"] = Moments.of_folds(sample.rows, sample.scores, sample.weights, FOLDS)
     fine: list[Moments] = kept["fold moments"]
     assert FOLDS % count == 0  # so that a coarse fold is every so many of the fine ones
     return [reduce(add, fine[k::count]) for k in range(count)]
 
 
-def _held_out_linear(sample: Sample, fold: NDArray[np.intp], count: int) -> tuple[Floats, Floats]:
-    """(n,) errors of linear fits that have not seen a row's fold, and what each fit says of every row: (n, folds)."""
+def _held_out_linear(sample: Sample, count: int) -> tuple[Floats, Floats]:
+    """(n,) errors of linear fits that have not seen a row's fold, and what each fit says of every row: (folds, n)."""
     folds = fold_moments(sample, count)
     whole = reduce(add, folds)
     found = [solve(rest, varies(rest)) for rest in (whole - one for one in folds)]
-    fits = np.array([[intercept, *weights] for intercept, weights in found])
-    predicted = fits[:, 0] + sample.rows @ fits[:, 1:].T
-    return sample.scores - predicted[np.arange(len(fold)), fold], predicted
+    predicted = np.array([weights for _, weights in found]) @ sample.rows.T
+    predicted += np.array([intercept for intercept, _ in found])[:, None]
+    errors = sample.scores.copy()
+    for k in range(count):
+        errors[k::count] -= predicted[k, k::count]
+    return errors, predicted
 
 
 def _all_masks(sample: Sample, plan: MaskPlan, fold: NDArray[np.intp], surrogates: Floats, errors: Floats) -> Moments:

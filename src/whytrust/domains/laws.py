@@ -260,7 +260,9 @@ class NormalLaws:
         for limit in tables["limits"].T:
             bins += places >= limit[:, None]
         at = bins + (len(tables["limits"].T) + 1) * np.arange(len(self.laws))[:, None]
-        values = np.asarray(tables["centres"].take(at) + tables["sds"].take(at) * normals)
+        values = tables["sds"].take(at)
+        values *= normals
+        values += tables["centres"].take(at)
         outside = np.flatnonzero((values < tables["lows"].take(at)) | (values > tables["highs"].take(at)))
         again = at.ravel()[outside]
         within = np.maximum(rng.random(len(again)), 2.0**-54)  # at 0 the normal is at minus infinity
@@ -272,8 +274,10 @@ class NormalLaws:
         """(columns, draws): how the interpretable model sees each draw; two controls a column are written."""
         edges = np.array([(-np.inf, *law.column.edges, np.inf)[law.own:law.own + 2] for law in self.laws])
         mine = (drawn > edges[:, :1]) & (drawn <= edges[:, 1:])
+        scales = 1 / np.array([law.column.sd for law in self.laws])
         for row, centres in enumerate(np.array([(law.means[law.own], law.others_mean) for law in self.laws]).T):
-            scaled = (drawn - centres[:, None]) / np.array([law.column.sd for law in self.laws])[:, None]
+            scaled = drawn - centres[:, None]
+            scaled *= scales[:, None]
             np.multiply(scaled, mine if row == 0 else ~mine, out=controls[row::2], casting="same_kind")
         return mine.astype(np.float64)
 

@@ -236,7 +236,8 @@ def _rarely_drawn(question: Question, sample: Sample, origin: Floats) -> list[st
     """Parts of a row that hardly any drawn row shares: a category, or a missing value, that is rare in the training data."""
     if sample.exact:
         return []
-    rare = np.flatnonzero((origin == 1) & ((sample.rows == origin).sum(axis=0) < local.RARE))
+    shared = np.ones(len(sample.rows)) @ sample.rows  # how many rows share it, where a part is 0 or 1
+    rare = np.flatnonzero((origin == 1) & (shared < local.RARE))
     return [question.parts.names[int(i)] for i in rare if np.isin(sample.rows[:, i], (0, 1)).all()]
 
 
