@@ -3,6 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import whytrust as wt
 from whytrust.core import generator
@@ -262,8 +263,47 @@ def test_fidelity_does_not_depend_on_the_scale_of_scores(scale):
 
 
 def test_two_channels_are_averaged_by_the_user():
-    with pytest.raises(ValueError, match="looks like a sound with 2 channels"):
+    with pytest.raises(ValueError, match=r"looks like a sound.*average the channels, x\.mean\(axis=0\)"):
         wt.explain(bright, np.zeros((2, 8000)))
+
+
+@pytest.mark.parametrize(("shape", "alone", "back"), [((1, 8000), "x[0]", "waves[:, None]"), ((8000, 1), "x[:, 0]", "waves[..., None]")])
+@pytest.mark.parametrize("options", [{}, {"rate": 8000, "parts": "time:4"}])
+def test_a_sound_with_an_axis_of_one_channel_says_what_to_pass_and_that_works(shape, alone, back, options):
+    sound = np.random.default_rng(0).normal(size=shape)
+    with pytest.raises(ValueError) as error:
+        wt.explain(bright, sound, **options)
+    assert f"pass {alone}" in str(error.value)
+    assert f"preprocess=lambda waves: {back})" in str(error.value)
+    came = []
+    model = wt.model(lambda waves: came.append(waves.shape[1:]) or bright(waves), preprocess=eval(f"lambda waves: {back}"))
+    assert wt.explain(model, eval(alone, {"x": sound}), **options).view.kind == "sound"
+    assert set(came) == {shape}
+
+
+@pytest.mark.parametrize("options", [{}, {"background": np.eye(3)}])
+def test_a_list_without_inputs_is_called_empty(options):
+    for nothing in ([], ()):
+        with pytest.raises(ValueError, match="the list of inputs is empty"):
+            wt.explain(bright, nothing, **options)
+
+
+def test_sparse_rows_and_backgrounds_are_told_how_to_become_dense():
+    row = sparse.csr_matrix([[0.0, 1.0, 0.0]])
+    for item, options in ((row, {"background": np.eye(3)}), ([row], {"background": np.eye(3)}), (row, {}), (sparse.csr_array(row), {})):
+        with pytest.raises(TypeError, match=r"an input must be dense.*x\.toarray\(\)"):
+            wt.explain(bright, item, **options)
+    with pytest.raises(TypeError, match=r"background\.toarray\(\)"):
+        wt.explain(bright, np.ones(3), background=sparse.csr_matrix(np.eye(3)))
+
+
+def test_fewer_segments_than_asked_for_are_noted():
+    noise = np.random.default_rng(0).random((32, 32, 3))
+    found = wt.explain(bright, noise, samples=30)
+    assert len(found.names) < 8
+    assert f"cut into {len(found.names)} segments where 16 were asked for" in found.notes[0]
+    for even in (wt.explain(bright, noise, parts="grid:2x2"), wt.explain(bright, np.zeros((32, 32, 3)), samples=30)):
+        assert not any("asked for" in note for note in even.notes)
 
 
 def test_a_ready_made_reference_lime_is_the_named_one(rng):

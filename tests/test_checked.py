@@ -58,7 +58,9 @@ def test_logits_become_probabilities():
 @pytest.mark.parametrize(("options", "message"), [
     ({"output": "probability"}, "if these are logits pass output='logit'"),
     ({"classes": ["a", "b", "c"]}, "returns 2 columns, got 3 names"),
-    ({"classes": ["a", "a"]}, "'a' more than once"), ({"threshold": 1.5}, "between 0 and 1"), ({"output": "odds"}, "output must be"), ({"layout": "HWC"}, "layout must be"),
+    ({"classes": ["a", "a"]}, "'a' more than once"), ({"threshold": 1.5}, "probability between 0 and 1.*leave it out for margins"),
+    ({"threshold": "0.5"}, "between 0 and 1, got '0.5'"), ({"threshold": 0.5}, "output='logit', if they are margins.*leave threshold out"),
+    ({"output": "odds"}, "output must be"), ({"layout": "HWC"}, "layout must be"),
 ])
 def test_options_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -90,8 +90,8 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     calls. Hyper-parameters go where they belong: to the parts (fill, background, bins, …), the model calls (batch_size), or
     the method (samples, variant, family, …).
 
-    `method` is a name from wt.methods(), an explainer (question, rng) -> Explanation, or what others made: a captum or shap
-    explainer, lime's explainers and explanations, f(model, inputs, targets, **options) -> array, or an array of values (with
+    `method` is a name from wt.methods(), an explainer (question, rng) -> Explanation, or what others made: captum's, shap's and
+    lime's explainers, shap's and lime's explanations, f(model, inputs, targets, **options) -> array, or an array of values (for
     several inputs, one entry each). Hyper-parameters then go to them, and `pooling` says how their values become one a part.
     """
     wrapped = _wrap(model)
@@ -220,8 +220,8 @@ def _sort_out(method: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]
         if adapted is not None:
             return adapted, of_parts, batch_size
     if isinstance(method, type) or not callable(method):
-        raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum or "
-                        f"shap explainer, a lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
+        raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum, shap "
+                        f"or lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
     if options:
         if not is_dataclass(method) or isinstance(method, type):
             raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")

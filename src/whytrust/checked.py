@@ -56,8 +56,10 @@ class CheckedModel:
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("classes must have different names, so that a name means one class; got "
                              f"{next(c for c in self.classes if self.classes.count(c) > 1)!r} more than once")
-        if self.threshold is not None and not 0 < self.threshold < 1:
-            raise ValueError(f"threshold must lie between 0 and 1, got {self.threshold!r}")
+        is_number = isinstance(self.threshold, int | float | np.number) and not isinstance(self.threshold, bool)
+        if self.threshold is not None and not (is_number and 0 < self.threshold < 1):
+            raise ValueError(f"threshold must be a probability between 0 and 1, got {self.threshold!r}; leave it out for "
+                             "margins, which are cut at 0")
 
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
@@ -139,8 +141,22 @@ class CheckedModel:
         except Exception as error:
             raise ValueError(
                 f"{self.name} raised {type(error).__name__}: {error} on a batch of {len(batch)} inputs ({_kind(batch)}); "
-                "it must accept such a batch and return one row of scores for each input"
+                f"it must accept such a batch and return one row of scores for each input{self._hint(batch, error)}"
             ) from error
+
+    def _hint(self, batch: Batch, error: Exception) -> str:
+        """What to try where a net was given images of a shape that it does not take."""
+        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension", str(error)):
+            return ""
+        grey = batch.ndim == 3 and self.layout == "NHWC" and hasattr(self.function, "takes_floats")
+        if batch.ndim != 4 and not grey:
+            return ""
+        first, shape = self.layout == "NCHW", batch.shape[1:]
+        place = "no channels" if grey else "channels first" if first else "channels last"
+        mode = "L" if not grey and shape[0 if first else -1] == 3 else "RGB"
+        turned = "layout='NHWC')" if first else "layout='NCHW') or channels moved in preprocess"
+        return (f"; each input came with shape {shape}, {place}: if the model wants another, try image.convert('{mode}'), "
+                f"wt.model(…, {turned}, or a preprocess= that makes the size it wants")
 
     def _array(self, raw: Any, n: int) -> Floats:
         try:
@@ -173,8 +189,9 @@ class CheckedModel:
             scores = _sigmoid(scores) if single else _softmax(scores)
         is_probability = self.output == "probability" or (self.threshold is not None and self.output is None)
         if is_probability and (scores.min() < -1e-6 or scores.max() > 1 + 1e-6):
+            cut = "" if self.threshold is None else ", if they are margins or a regressor's numbers leave threshold out"
             raise ValueError(f"{self.name} must return probabilities between 0 and 1, got values from {scores.min():.4g} "
-                             f"to {scores.max():.4g}; if these are logits pass output='logit'")
+                             f"to {scores.max():.4g}; if these are logits pass output='logit'{cut}")
         if single and (self.output is not None or self.threshold is not None):
             scores = np.hstack([1 - scores, scores])
         if self.classes is not None and len(self.classes) != scores.shape[1]:

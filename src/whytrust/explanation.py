@@ -57,7 +57,7 @@ class Explanation:
     def of(cls, question: Question, method: str, scores: Floats, **more: Any) -> Explanation:
         """An explanation of a question by its scores; what every explainer must say is filled in from the question."""
         original = question.original
-        more["notes"] = (*views.caveats(question.parts.view), *more.get("notes", ()))
+        more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()))
         return cls(scores=np.asarray(scores, dtype=np.float64), names=tuple(question.parts.names), target=question.target,
                    target_name=question.model.class_name(question.target, len(original)), method=method,
                    prediction=float(original[question.target]), view=question.parts.view, model=question.model.name,

@@ -47,8 +47,8 @@ def domain_of(item: Any, parts: Any, options: dict[str, Any]) -> str:
         return "tabular"
     shape = np.shape(item)
     if len(shape) == 2 and min(shape) <= 2 and max(shape) >= 1000:
-        raise ValueError(f"an array of shape {shape} looks like a sound with {min(shape)} channels; average them to one, "
-                         f"x.mean(axis={int(np.argmin(shape))})")
+        raise ValueError(f"an array of shape {shape} looks like a sound, which must be (samples,); "
+                         f"{audio.without_channels(shape)}")
     if len(shape) in (2, 3):
         return "image"
     if len(shape) == 1 and shape[0] >= WHOLE_SOUND:
@@ -81,6 +81,9 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
         if options:
             raise TypeError(f"parts were given ready-made, so {', '.join(options)} cannot be set; set it where they are cut")
         return parts
+    if hasattr(item, "toarray"):
+        raise TypeError(f"an input must be dense, got a sparse {type(item).__name__} of shape {item.shape}; pass x.toarray(), "
+                        "or x.toarray()[0] for one row")
     domain = domain_of(item, parts, options)
     wrong = [name for name in options if name not in OPTIONS[domain]]
     if wrong:
@@ -112,9 +115,11 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
     if isinstance(item, np.ndarray):
         rows = item.ndim == 2 and options.get("background") is not None
         return list(item) if rows or item.ndim == 4 else None
-    if isinstance(item, list | tuple) and item and not np.isscalar(item[0]):
+    if isinstance(item, list | tuple) and not item:
+        raise ValueError("the list of inputs is empty; pass at least one input")
+    if isinstance(item, list | tuple) and not np.isscalar(item[0]):
         return list(item) if options.get("background") is None or np.ndim(item[0]) > 0 or isinstance(item[0], dict) else None
-    if isinstance(item, list | tuple) and item and isinstance(item[0], str) and options.get("background") is None:
+    if isinstance(item, list | tuple) and isinstance(item[0], str) and options.get("background") is None:
         return list(item)
     return None
 

@@ -88,6 +88,8 @@ def test_images_with_channels_first_are_explained_as_they_are_convolved(tmp_path
     image = np.random.default_rng(3).random((8, 8, 3)).astype(np.float32)
     model = wt.model(path)
     assert model.layout == "NCHW"
+    with pytest.raises(ValueError, match=r"must have shape.*each input came with shape \(1, 8, 8\), channels first.*convert\('RGB'\)"):
+        model(np.zeros((2, 1, 8, 8)))
     with torch.no_grad():
         tensor = torch.from_numpy(np.moveaxis(image, -1, 0)[None].copy())
         expected = torch.nn.functional.conv2d(tensor, torch.from_numpy(kernel), padding=1).relu().mean((2, 3)).numpy()[0]

@@ -187,6 +187,8 @@ TWO = np.column_stack([NUMBERS > 0, NUMBERS > 1]).astype(int)
     (tree.DecisionTreeClassifier().fit(ROWS, TWO), "several outputs at once"),
     (MultiOutputClassifier(naive_bayes.GaussianNB()).fit(ROWS, TWO), "several outputs at once"),
     (linear_model.LinearRegression().fit(ROWS, TWO), "several outputs at once"),
+    (GridSearchCV(tree.DecisionTreeClassifier(), {"max_depth": [1, 2]}, refit=False, cv=2).fit(ROWS, LABELS),
+     "GridSearchCV must have a best_estimator_.*refit=True"),
     (make_pipeline(StandardScaler(), tree.DecisionTreeRegressor()).fit(ROWS, TWO), "several outputs at once"),
 ], ids=lambda v: v if isinstance(v, str) else name(v))
 def test_estimators_without_scores_of_classes_are_refused_when_they_are_wrapped(estimator, message):

@@ -1,6 +1,7 @@
 """The drop-in for lime's table explainers."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -208,6 +209,33 @@ def test_hand_encoded_categories_show_their_names(rng):
     assert any(name == "odor=mild" for name, _ in found.as_list())
     assert "odor=mild" in found.as_html()
     assert found.whytrust[1].names[0] == "odor=mild"
+
+
+def test_long_numbers_that_are_categories_are_shortened(rng):
+    table = np.column_stack([rng.choice([-0.044641636506989144, 0.05068011873981862], 300), rng.normal(size=300)])
+    exp = explain(table, model=total, mode="regression", feature_names=["sex", "age"], categorical_features=[0])
+    assert {"sex=-0.04464", "sex=0.05068"} & {name for name, _ in exp.as_list()}
+
+
+@pytest.mark.parametrize("options", [{}, {"discretizer": "entropy"}, {"discretize_continuous": False},
+                                     {"discretize_continuous": False, "sample_around_instance": True},
+                                     {"categorical_features": ["joined"]}])
+def test_dates_need_no_encoding(rng, options):
+    joined = pd.Timestamp("2018-01-01") + pd.to_timedelta(rng.choice([0, 200, 400, 900, 1000], 300), unit="D")
+    frame = pd.DataFrame({"joined": joined, "age": rng.normal(size=300)})
+    frame.loc[::7, "joined"] = pd.NaT
+
+    def late(batch):
+        assert (batch.dtypes == frame.dtypes).all()
+        p = np.where(batch["joined"].isna(), 0.5, 0.9 * (batch["joined"].dt.year >= 2020))
+        return np.column_stack([1 - p, p])
+
+    if options.get("discretizer"):
+        options = {**options, "training_labels": (joined.year >= 2020).astype(int)}
+    exp = explain(frame, frame.iloc[1], late, **options)
+    day = r"20\d\d-\d\d-\d\d"
+    assert re.fullmatch(f"({day} < )?joined|joined={day}|joined > {day}|({day} < )?joined <= {day}", exp.as_list()[0][0])
+    assert explain(frame, frame.iloc[0], late, **options).domain_mapper.feature_values[0] in ("missing", "True")
 
 
 def test_a_category_that_training_data_lack_has_no_weight(rng):

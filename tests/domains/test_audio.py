@@ -256,7 +256,7 @@ def test_parts_do_not_change_when_the_array_they_were_cut_from_does():
     (np.zeros(64), {"grid": "freq:60", "rate": 8000}, ValueError, "fewer bands"),
     ([0.0, np.nan], {"grid": "time:1"}, ValueError, "must be finite, got nan at 1"),
     ([[0.0, 1], [np.inf, 1]], {"grid": "time:1"}, ValueError, r"got inf at \(1, 0\)"),
-    (np.zeros((4000, 2)), {"rate": 8000}, ValueError, r"one channel, got shape \(4000, 2\); average .*axis=1"),
+    (np.zeros((4000, 2)), {"rate": 8000}, ValueError, r"must be \(samples,\), got shape \(4000, 2\); average .*axis=1"),
     (np.zeros((2, 4000)), {}, ValueError, r"axis=0"),
     (np.zeros(100, np.uint8), {}, TypeError, "signed"),
     (["a"], {}, TypeError, "real numbers"),

@@ -259,6 +259,87 @@ def test_unreadable_statistics_are_clear_errors(tmp_path: Any) -> None:
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(ValueError, match=r"TableStatistics\.(save|to_json) wrote"):
             TableStatistics.load(tmp_path / "x.json")
-    dates = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2021-01-01", None])})
+    months = pd.DataFrame({"when": pd.period_range("2020-01", periods=3, freq="M")})
     with pytest.raises(TypeError, match=r"'when' must hold text.*pickle"):
-        TableStatistics.fit(dates).to_json()
+        TableStatistics.fit(months).to_json()
+
+
+# --- dates and spans of time ------------------------------------------------------------------------------------------
+
+
+def times_frame(unit: str = "ns", zone: str | None = None, n: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    joined = pd.Series(pd.Timestamp("2018-01-01") + pd.to_timedelta(rng.integers(0, 1500, n), unit="D")).dt.tz_localize(zone)
+    frame = pd.DataFrame({"joined": joined.dt.as_unit(unit), "age": rng.integers(18, 80, n),
+                          "wait": pd.to_timedelta(rng.integers(0, 10**6, n), unit="s").as_unit(unit)})
+    frame.loc[::5, "joined"] = pd.NaT
+    return frame
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+@pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
+@pytest.mark.parametrize("values", ["training", "normal"])
+@pytest.mark.parametrize("bins", ["quartile", None])
+def test_dates_are_numbers_that_the_model_gets_as_dates(unit: str, zone: Any, values: Any, bins: Any,
+                                                        rng: np.random.Generator) -> None:
+    frame = times_frame(unit, zone)
+    parts = TableParts.cut(frame.iloc[1], frame, values=values, bins=bins)
+    assert [c.kind for c in parts.statistics.columns] == ["binned" if bins else "continuous"] * 3
+    drawn = parts.draw(300, rng).rows(ALL)
+    assert (drawn.dtypes == frame.dtypes).all()
+    assert 0.1 < drawn["joined"].isna().mean() < 0.3
+    assert not drawn["wait"].isna().any()
+    if bins:
+        assert drawn["joined"].min() >= frame["joined"].min()
+        assert drawn["joined"].max() <= frame["joined"].max()
+    pd.testing.assert_frame_equal(parts.compose(np.ones((1, 3), bool), rng), frame.iloc[[1]].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Vienna"])
+def test_conditions_on_dates_are_readable_and_true(zone: Any) -> None:
+    frame = times_frame(zone=zone)
+    column = TableStatistics.fit(frame).columns[0]
+    inside = [frame["joined"][i] for i in range(len(frame)) if column.locate(frame["joined"][i])[0] == 1]
+    low, _, _, _, high = column.condition(1, column.locate(inside[0])[1]).split()
+    assert len(low) == len("2020-01-03")
+    assert low < str(min(inside))[:10]
+    assert str(max(inside))[:10] <= high
+    parts = TableParts.cut(frame.iloc[0], frame)
+    assert parts.names[0] == "joined is missing"
+    assert parts.view.values[0] == "missing"
+    assert TableParts.cut({"joined": "2019-05-01 06:30", "age": 30, "wait": pd.Timedelta("2D")}, frame).view.values == (
+        "2019-05-01 06:30:00", "30", "2 days")
+
+
+def test_dates_that_days_cannot_tell_apart_are_shown_finer() -> None:
+    hours = pd.DataFrame({"at": pd.date_range("2020-01-03", periods=24, freq="h")})
+    assert TableParts.cut([pd.Timestamp("2020-01-03 03:00")], hours).names == ("at ≤ 2020-01-03 05:45:00",)
+
+
+def test_dates_go_through_json_and_edges_may_be_dates() -> None:
+    frame = times_frame(zone="Europe/Vienna")
+    fitted = TableStatistics.fit(frame, bins={"joined": ["2019-01-01", pd.Timestamp("2021-01-01", tz="Europe/Vienna")]})
+    again = TableStatistics.from_json(json.loads(json.dumps(fitted.to_json())))
+    assert again == fitted
+    row = {"joined": pd.Timestamp("2020-07-01", tz="UTC"), "age": 30, "wait": pd.Timedelta("2D")}
+    assert TableParts.cut(row, again).names[0] == "2019-01-01 < joined ≤ 2021-01-01"
+    listed = TableStatistics.fit(frame, categorical=["joined"])
+    assert TableParts.cut(frame.iloc[1], listed).names[0] == f"joined = {str(frame['joined'][1])[:10]}"
+
+
+@pytest.mark.parametrize(("value", "message"), [
+    (2020, "'joined' is stored as datetime64.*such a time, got 2020.*bare number"),
+    ("soon", "'joined' is stored as datetime64.*'soon'"),
+    (pd.Timestamp("2020", tz="UTC"), "'joined' is stored as datetime64.*timezone"),
+    (pd.Timedelta("1D"), "'joined' is stored as datetime64.*Timedelta"),
+])
+def test_what_is_no_date_is_refused_in_a_column_of_dates(value: Any, message: str) -> None:
+    frame = times_frame()
+    with pytest.raises(ValueError, match=message):
+        TableParts.cut({"joined": value, "age": 30, "wait": pd.Timedelta("2D")}, frame)
+    with pytest.raises(ValueError, match="'joined' must be a list of times"):
+        TableStatistics.fit(frame, bins={"joined": [2019, 2020]})
+    with pytest.raises(ValueError, match=r"go from 2018-.* give an edge between"):
+        TableStatistics.fit(frame, bins={"joined": ["2050-01-01"]})
+    with pytest.raises(ValueError, match=r"'joined' must have a time zone that can be named.*tz_convert"):
+        TableStatistics.fit(times_frame(zone="dateutil/Europe/Vienna"))

@@ -515,6 +515,65 @@ def test_shap_s_deep_explainer_gets_a_tensor(shap, torch, linear_net):
     assert np.allclose(found.scores, linear_net[1].weight.detach().numpy()[2] * image().ravel(), atol=1e-5)
 
 
+def test_shap_s_explanations_of_rows_arrive_as_they_are(shap, table):
+    rows, labels = table
+    forest = RandomForestClassifier(10, random_state=0).fit(rows, labels)
+    theirs, target = shap.TreeExplainer(forest)(rows[:3]), 0
+    each = wt.explain(forest, rows[:3], method=theirs, background=rows, target=target)
+    for i, found in enumerate(each):
+        assert np.array_equal(found.scores, theirs.values[i, :, target])
+        assert found.intercept == theirs.base_values[i, target]
+        assert found.local_prediction == pytest.approx(found.prediction)
+        assert found.notes == ()
+        assert found.calls == 1
+        for alone in (theirs[i], theirs[i:i + 1]):
+            assert wt.explain(forest, rows[i], method=alone, background=rows, target=target) == found
+    assert wt.explain(forest, rows[:3], method=[theirs[0], theirs[1], theirs[2]], background=rows, target=target) == each
+    assert wt.explain(forest, rows[:1], method=theirs[0], background=rows, target=target) == each[:1]
+    with pytest.raises(ValueError, match="with 2 inputs, method must hold one row of shap values for each, got 3"):
+        wt.explain(forest, rows[:2], method=theirs, background=rows)
+    with pytest.raises(ValueError, match="of 3; pass explanation"):
+        wt.explain(forest, rows[0], method=theirs, background=rows)
+    with pytest.raises(TypeError, match="no options but pooling, got nsamples"):
+        wt.explain(forest, rows[0], method=theirs[0], background=rows, nsamples=3)
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+@pytest.mark.parametrize("target", [0, 1])
+def test_one_output_of_a_shap_explanation_is_the_one_it_adds_up_to(shap, table, chosen, target):
+    rows, labels = table
+    forest = RandomForestClassifier(10, random_state=0).fit(rows, labels)
+    theirs = shap.TreeExplainer(forest)(rows[:1])
+    found = wt.explain(forest, rows[0], method=theirs[0, :, chosen], background=rows, target=target)
+    assert np.allclose(found.scores, theirs.values[0, :, target])
+    assert found.local_prediction == pytest.approx(found.prediction)
+    assert found.intercept == pytest.approx(theirs.base_values[0, target])
+
+
+def test_shap_s_explanations_of_texts_and_images_arrive_as_they_are(shap):
+    explainer = shap.Explainer(word_count, shap.maskers.Text(r"\W"), silent=True)
+    texts = ["! good film, good, really", "a good film"]
+    theirs = explainer(texts)
+    for found, text in zip(wt.explain(word_count, texts, method=theirs), texts, strict=True):
+        asked = wt.explain(word_count, text, method=explainer)
+        assert np.allclose(found.scores, asked.scores)
+        assert found.intercept == pytest.approx(asked.intercept)
+    with pytest.raises(ValueError, match="must have the text's tokens as its data"):
+        wt.explain(word_count, "a good film", method=shap.Explanation(values=np.ones(3), base_values=0.0))
+    maps = np.random.default_rng(0).normal(size=(2, 4, 6, 3))
+    both = wt.explain(bright, np.ones((2, 4, 6, 3)), method=shap.Explanation(maps, np.zeros(2), np.ones(maps.shape)), parts="grid:1x2", target=1)
+    assert np.allclose([found.scores for found in both], [[m[:, :3].sum(), m[:, 3:].sum()] for m in maps])
+
+
+def test_what_shap_states_no_base_value_for_is_said(shap, torch, linear_net):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        explainer = shap.GradientExplainer(linear_net, torch.zeros(4, 1, 4, 6))
+        found = wt.explain(linear_net, image(), method=explainer, parts="grid:2x2", target=2)
+    assert found.intercept == 0
+    assert any("GradientExplainer states no base value" in note for note in found.notes)
+
+
 def test_shap_with_another_number_of_outputs_is_refused(shap, table):
     rows, labels = table
     forest = RandomForestClassifier(3, random_state=0).fit(rows, labels % 2 + (rows[:, 0] > 15))

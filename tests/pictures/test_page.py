@@ -83,6 +83,8 @@ def test_notes_order_rules_and_numbers_are_told(make: SimpleNamespace) -> None:
                          settings={"samples": 1000, "design": "pairs", "width": None})
     found = make.read(page.document([e], title="Why?"))
     assert found.all("li")[0].text == "⚠ Warning: Read with care."
+    unfitted = make.read(page.document([dataclasses.replace(e, fidelity=None, fidelity_fresh=None)], title="Why?"))
+    assert unfitted.all("li")[0].text == "⚠ Note: Read with care."
     assert "ranks 1 to 3 may be chance" in found.all("p", "doubt")[0].text
     assert found.all("pre")[0].text == "x <= 1"
     rows = {tr.text for tr in found.all("tr")}

@@ -84,6 +84,9 @@ def adapt(obj: Any) -> tuple[SklearnScores, dict[str, Any]]:
     if task == "clusterer":
         raise TypeError(f"{name} finds clusters and has no scores to explain; pass a function that returns some, such as "
                         "lambda rows: -estimator.transform(rows), the closeness to each centre")
+    if not methods and hasattr(_last(estimator), "cv_results_"):
+        raise TypeError(f"{name} must have a best_estimator_ to be explained, it was fitted with refit=False and has none; fit "
+                        "it with refit=True, or fit an estimator with the parameters it found and pass that")
     if not methods:
         raise TypeError(f"{name} must have predict_proba, decision_function or predict to be explained, it has none of them; "
                         "a pipeline must end in a classifier, a regressor or an outlier detector")

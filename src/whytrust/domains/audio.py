@@ -268,9 +268,8 @@ def _checked(sound: Any, rate: Any, units: bool) -> NDArray[Any]:
         raise ValueError(f"a sound must be a waveform (samples,) or a spectrogram (frames, bands) that is not empty, "
                          f"got shape {array.shape}; pass one sound at a time")
     if array.ndim == 2 and (rate is not None or (not units and min(array.shape) <= 2 and max(array.shape) >= 1000)):
-        raise ValueError(f"a waveform must have one channel, got shape {array.shape}; average the channels first, as "
-                         f"sound.mean(axis={int(np.argmin(array.shape))}); if it is a spectrogram, leave rate out and "
-                         "pass hop_seconds instead")
+        raise ValueError(f"a waveform must be (samples,), got shape {array.shape}; {without_channels(array.shape)}; if it is a "
+                         "spectrogram, leave rate out and pass hop_seconds instead")
     if array.ndim == 1 and array.dtype.kind == "u":
         raise TypeError(f"a waveform must be of signed numbers, got {array.dtype}, whose silence is unknown; "
                         "subtract its centre and pass float32")
@@ -279,6 +278,14 @@ def _checked(sound: Any, rate: Any, units: bool) -> NDArray[Any]:
         raise ValueError(f"a sound must be finite, got {array[place]} at {place if len(place) > 1 else place[0]}; "
                          "replace such values first")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def without_channels(shape: tuple[int, ...]) -> str:
+    """What to do with a sound whose array has an axis for channels; of one, only the user knows if the model wants the axis."""
+    axis = int(np.argmin(shape))
+    alone, back = ("x[:, 0]", "waves[..., None]") if axis else ("x[0]", "waves[:, None]")
+    return f"average the channels, x.mean(axis={axis})" if shape[axis] > 1 else (
+        f"pass {alone}, and where the model wants the axis of one channel, wt.model(…, preprocess=lambda waves: {back})")
 
 
 def _checked_hz(edges: Sequence[float], bands: int) -> Floats:

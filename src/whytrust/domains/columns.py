@@ -10,7 +10,7 @@ import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, need
-from whytrust.domains.storage import Storage
+from whytrust.domains.storage import Instant, Storage
 
 Bins = Literal["quartile", "decile"] | Mapping[Any, Any] | None
 """How numeric columns are cut: a rule, {column: edges, rule or None} (others: quartile), or None for no bins at all."""
@@ -77,8 +77,20 @@ class Column:
                 raise ValueError(f"column {self.name!r} is never missing in the training data, so the row must have a value, "
                                  f"got {value!r}; fill it in, or fit on training data with missing values")
             return self.states[-1], None
-        plain = value.item() if isinstance(value, np.generic) else value
+        plain = self.counted(value) if self.storage.timed else value.item() if isinstance(value, np.generic) else value
         return self._bin(plain) if self.numeric else self._category(plain)
+
+    def counted(self, value: Any) -> Instant:
+        """A date or a span of time as the column counts it."""
+        try:
+            return self.storage.counted(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"column {self.name!r} is stored as {self.storage.dtype}, its value must be such a time, got "
+                             f"{value!r} ({error}); pass pd.Timestamp(…), or pd.Timedelta(…) for a span") from error
+
+    def word(self, value: Any) -> str:
+        """A value that the column keeps, in few characters."""
+        return self.storage.time_word(value) if self.storage.timed else short(value)
 
     def condition(self, state: int, value: Any) -> str:
         """What the part stands for, in words: `30 < age ≤ 45`."""
@@ -87,8 +99,9 @@ class Column:
         if value is None:
             return f"{self.name} is missing"
         if self.kind == "categorical":
-            return f"{self.name} = {short(value)}"
-        *edges, _ = _told_apart([*self.edges, float(value)])
+            return f"{self.name} = {self.word(value)}"
+        tell_apart = self.storage.times_told_apart if self.storage.timed else _told_apart
+        *edges, _ = tell_apart([*self.edges, float(value)])
         if not edges:
             return f"{self.name} is known" if self.varies else self.name
         if state == 0:
@@ -108,7 +121,7 @@ class Column:
 
     def _kept(self, value: Any) -> Any:
         wrong = f"column {self.name!r} is stored as {self.storage.dtype}, which cannot hold {value!r}; "
-        if self.storage.dtype in ("object", "|O"):
+        if self.storage.dtype in ("object", "|O") or self.storage.timed:
             return value
         if self.storage.whole and value != int(value):
             raise ValueError(wrong + "fit on training data of a float dtype, or round the value")
@@ -126,9 +139,10 @@ class Column:
         for state, atom in enumerate(self.atoms):
             if atom is not None and atom == value:
                 return state, atom
-        known = ", ".join("missing" if atom is None else repr(atom) for atom in self.atoms[:6])
+        said = self.word if self.storage.timed else repr
+        known = ", ".join("missing" if atom is None else said(atom) for atom in self.atoms[:6])
         more = f", … ({len(self.atoms)} in all)" if len(self.atoms) > 6 else ""
-        raise ValueError(f"column {self.name!r} must hold a category of the training data ({known}{more}), got {value!r}; "
+        raise ValueError(f"column {self.name!r} must hold a category of the training data ({known}{more}), got {said(value)}; "
                          "fit on training data that has it, or map it to a known category")
 
 
@@ -169,7 +183,7 @@ def fit_numbers(raw: RawColumn, rule: Any) -> Column:
                          f"{values[~np.isfinite(values)][0]}; clip it, or mark it missing with NaN")
     order = np.argsort(values, kind="stable")
     values, originals = values[order], raw.present[order]
-    edges = () if rule is None else _edges(values, rule, raw.label)
+    edges = () if rule is None else _edges(values, rule, raw)
     ends = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
     bins = [values[start:end] for start, end in pairwise(ends)]
     where, shares = _atoms(values, ends, FEW_VALUES if rule is None else ATOMS_PER_BIN)
@@ -191,17 +205,20 @@ def _moments(values: Floats) -> tuple[float, float]:
     return float((values / scale).mean() * scale), float((values / scale).std() * scale)
 
 
-def _edges(values: Floats, rule: Any, label: Any) -> tuple[float, ...]:
+def _edges(values: Floats, rule: Any, raw: RawColumn) -> tuple[float, ...]:
     """Sorted edges with training values between every two of them, below the first and above the last."""
+    label, timed = raw.label, raw.storage.timed
     if isinstance(rule, str):
         if rule not in PERCENTILES:
             raise ValueError(f"bins must be 'quartile', 'decile', {{column: edges}} or None, got {rule!r}")
         wanted = np.percentile(values, PERCENTILES[rule])
     else:
         try:
-            wanted = np.asarray(rule, dtype=np.float64)
+            counted = timed and getattr(rule, "dtype", None) != np.float64
+            wanted = np.asarray([raw.storage.counted(edge) for edge in rule] if counted else rule, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"bins of column {label!r} must be a list of numbers, got {rule!r}") from error
+            what = "times" if timed else "numbers"
+            raise ValueError(f"bins of column {label!r} must be a list of {what}, got {rule!r}") from error
         if wanted.ndim != 1 or not np.isfinite(wanted).all():
             raise ValueError(f"bins of column {label!r} must be a list of finite numbers, got {rule!r}")
     kept: list[float] = []
@@ -214,8 +231,9 @@ def _edges(values: Floats, rule: Any, label: Any) -> tuple[float, ...]:
     if kept or values[0] == values[-1]:
         return tuple(kept)
     if not isinstance(rule, str):
-        raise ValueError(f"bins of column {label!r} must part its training values, which go from {short(values[0])} to "
-                         f"{short(values[-1])}, got {rule!r}; give an edge between them, or None for no bins")
+        low, high = (raw.storage.time_word(end) if timed else short(end) for end in (values[0], values[-1]))
+        raise ValueError(f"bins of column {label!r} must part its training values, which go from {low} to {high}, got "
+                         f"{rule!r}; give an edge between them, or None for no bins")
     # Most values are the greatest one: the quantiles all fall on it, and the column would never be seen to vary.
     return (float(values[values < values[-1]][-1]),)
 
@@ -243,7 +261,8 @@ def read_table(background: Any, names: Sequence[str] | None) -> tuple[list[RawCo
     frame = hasattr(background, "iloc") and hasattr(background, "columns")
     if not frame and not isinstance(background, np.ndarray | list | tuple):
         raise TypeError("background must be a 2-D array, a list of rows or a pandas DataFrame, "
-                        f"got {type(background).__name__}; convert it first")
+                        f"got {type(background).__name__}; convert it first"
+                        f"{', with background.toarray()' if hasattr(background, 'toarray') else ''}")
     table: Any = background if frame else _array(background)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"background must have rows and columns: expected shape (rows, columns), got {table.shape}; "
@@ -318,6 +337,8 @@ def _frame_column(series: Any, label: Any) -> RawColumn:
         whole = types.is_integer_dtype(dtype)
         kind = "float64" if not whole else "uint64" if types.is_unsigned_integer_dtype(dtype) else "int64"
         return RawColumn(label, Storage(str(dtype), True, whole), True, present.to_numpy(dtype=kind), int(gone.sum()))
+    if dtype.kind in "mM" and isinstance(dtype, np.dtype | pandas.DatetimeTZDtype) and not gone.all():
+        return RawColumn(label, _timed(dtype, label), True, present.astype("int64").to_numpy(), int(gone.sum()))
     plain = np.empty(len(present), dtype=object)
     for i, value in enumerate(present.tolist()):
         plain[i] = value
@@ -326,10 +347,21 @@ def _frame_column(series: Any, label: Any) -> RawColumn:
     return RawColumn(label, storage, False, plain, int(gone.sum()))
 
 
+def _timed(dtype: Any, label: Any) -> Storage:
+    """How dates are kept: by the dtype's name, so a time zone must have one."""
+    try:
+        need("pandas", "tables").api.types.pandas_dtype(str(dtype))
+    except TypeError as error:
+        raise ValueError(f"column {label!r} must have a time zone that can be named, got {dtype}; convert it with "
+                         f"frame[{label!r}].dt.tz_convert('UTC'), or a zone such as 'Europe/Vienna'") from error
+    return Storage(str(dtype), True, whole=True)
+
+
 def is_missing(value: Any) -> bool:
     """Whether nothing is there: None, NaN, and pandas' NA and NaT (known by name: pandas may not be installed)."""
     return value is None or (isinstance(value, float | np.floating) and bool(value != value)) or (
-        type(value).__name__ in ("NAType", "NaTType")) or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+        type(value).__name__ in ("NAType", "NaTType")) or (
+        isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value)))
 
 
 # --- small things -----------------------------------------------------------------------------------------------------
@@ -340,7 +372,11 @@ def short(value: Any, digits: int = 4) -> str:
     if not isinstance(value, float) and (isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real)):
         text = str(value)
         return text if len(text) <= 60 else text[:59] + "…"
-    number = float(value)
+    return _written(float(value), digits)
+
+
+@lru_cache(maxsize=4096)  # the edges of bins are written again for every row
+def _written(number: float, digits: int) -> str:
     if not math.isfinite(number) or not (number == 0 or 1e-4 <= abs(number) < 1e15):
         return f"{number:.{digits}g}"
     if number == int(number):

@@ -44,6 +44,7 @@ class ImageParts:
     labels: NDArray[np.int32]  # (H, W), 0 … d-1
     fill: str | float | tuple[float, ...] = "segment_mean"
     channels_first: bool = False
+    notes: tuple[str, ...] = ()  # what a reader must know of the cut
 
     domain = "image"
 
@@ -66,7 +67,8 @@ class ImageParts:
         last = np.moveaxis(array, 0, -1) if first else array
         if min(last.shape[:2]) < 2:
             raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
-        return cls(array, segment(last, spec), _check_fill(fill, last), first)
+        labels = segment(last, spec)
+        return cls(array, labels, _check_fill(fill, last), first, _few_segments(spec, int(labels.max()) + 1))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -245,6 +247,14 @@ def _slic(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
     channel = -1 if pixels.ndim == 3 else None
     return np.asarray(_segmentation().slic(pixels, n_segments=_whole(argument or "16", spec), compactness=10, sigma=1,
                                            start_label=0, channel_axis=channel))
+
+
+def _few_segments(spec: str | NDArray[Any], found: int) -> tuple[str, ...]:
+    """SLIC joins what looks alike, however many segments it was asked for; nothing else would show that it did."""
+    asked = int(spec.partition(":")[2] or "16") if isinstance(spec, str) and spec.startswith("slic") else 0
+    return () if 2 * found >= asked else (
+        f"The image was cut into {found} segments where {asked} were asked for: SLIC joins what looks alike, so a score speaks "
+        "for a large area; parts='grid:4x4' cuts evenly.",)
 
 
 def _quickshift(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
-from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table, short
+from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw as AtomLaw
 from whytrust.domains.laws import NormalLaw as NormalLaw
 from whytrust.domains.laws import NormalLaws
@@ -178,7 +178,7 @@ class TableParts:
         laws = tuple(NormalLaw.around(c, *here) if normal and c.numeric else AtomLaw.around(c, *here)
                      for c, here in zip(columns, located, strict=True))
         names = tuple(c.condition(*here) for c, here in zip(columns, located, strict=True))
-        shown = tuple("missing" if value is None else short(value) for _, value in located)
+        shown = tuple("missing" if value is None else c.word(value) for c, (_, value) in zip(columns, located, strict=True))
         made = {"row": tuple(value for _, value in located), "names": names, "_laws": laws,
                 "_states": tuple(state for state, _ in located),
                 "view": TableView(self.statistics.names, shown, names)}

@@ -54,7 +54,8 @@ def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
 
 
 def _head(e: Shown) -> Markup:
-    mark = "Note: " if e.method == "difference" else "⚠ Warning: "  # a difference's notes say how to read it
+    # A difference's notes say how to read it; those of values that were not fitted here, how they were laid over the parts.
+    mark = "Note: " if e.method == "difference" else "⚠ Note: " if e.fidelity is None else "⚠ Warning: "
     warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes]
     return join([tag("h2", tag("bdi", headline(e))), tag("p", "Method: ", tag("bdi", e.method), class_="method"),
                  tag("ul", *warnings, class_="notes") if warnings else None])

@@ -37,13 +37,13 @@ class BaseDiscretizer:
         raw, _, _ = read_table(data, None)
         self.to_discretize = [i for i, column in enumerate(raw) if column.numeric and i not in set(categorical_features)]
         # A method of the user's own gets what lime would hand it.
-        found = list(self.bins(data if isinstance(data, np.ndarray) else np.asarray(data), labels))
+        found = list(self.bins(_as_array(data), labels))
         if len(found) != len(self.to_discretize):
             raise ValueError(f"bins must give edges for each of the {len(self.to_discretize)} columns in to_discretize, "
                              f"got {len(found)}")
         self.columns: dict[int, Column] = {i: self._column(i, raw[i], np.unique(np.asarray(edges, dtype=np.float64)))
                                            for i, edges in zip(self.to_discretize, found, strict=True)}
-        self.names = {i: bin_names(str(feature_names[i]), c.edges, c.means[0]) for i, c in self.columns.items()}
+        self.names = {i: bin_names(str(feature_names[i]), c) for i, c in self.columns.items()}
         self.means, self.stds, self.mins, self.maxs = ({i: list(getattr(c, field)) for i, c in self.columns.items()}
                                                        for field in ("means", "sds", "mins", "maxs"))
         self.lambdas = {i: partial(_bin_of, c.edges) for i, c in self.columns.items()}
@@ -54,7 +54,7 @@ class BaseDiscretizer:
 
     def discretize(self, data: Any) -> NDArray[Any]:
         """A row, or rows, with the number of the bin in place of each value that is cut."""
-        out = np.array(data)
+        out = np.array(_as_array(data))
         for feature, place in self.lambdas.items():
             out[..., feature] = place(np.asarray(out[..., feature], dtype=np.float64))
         return out
@@ -153,16 +153,32 @@ def column_of(raw: RawColumn, feature: int, stats: Mapping[str, Any], edges: Flo
                   tuple(edges.tolist()), parts["means"], parts["stds"], parts["mins"], parts["maxs"], mean, sd)
 
 
-def bin_names(name: str, edges: Sequence[float], value: float) -> list[str]:
+def bin_names(name: str, column: Column) -> list[str]:
     """Each bin in words, `0.30 < petal width (cm) <= 1.30`; with more than two decimals where two cannot tell edges apart."""
+    edges, timed = column.edges, column.storage.timed
     if not edges:
-        return [f"{name} <= {value:.2f}"]
+        return [f"{name} <= {column.word(column.means[0]) if timed else f'{column.means[0]:.2f}'}"]
+    texts = column.storage.times_told_apart(edges) if timed else _decimals(edges)
+    inner = [f"{low} < {name} <= {high}" for low, high in pairwise(texts)]
+    return [f"{name} <= {texts[0]}", *inner, f"{name} > {texts[-1]}"]
+
+
+def _decimals(edges: Sequence[float]) -> list[str]:
     for decimals in range(2, 18):
         texts = [f"{edge:.{decimals}f}" for edge in edges]
         if len(set(texts)) == len(texts) and not any(float(t) == 0 != e for t, e in zip(texts, edges, strict=True)):
             break
-    inner = [f"{low} < {name} <= {high}" for low, high in pairwise(texts)]
-    return [f"{name} <= {texts[0]}", *inner, f"{name} > {texts[-1]}"]
+    return texts
+
+
+def _as_array(data: Any) -> NDArray[Any]:
+    """A table as lime hands it around: an array, with dates and spans of time as numbers."""
+    if not hasattr(data, "select_dtypes"):
+        return np.asarray(data)
+    data = data.copy(deep=False)
+    for label in data.select_dtypes(["datetime", "datetimetz", "timedelta"]).columns:
+        data[label] = np.where(data[label].isna(), np.nan, data[label].array.asi8)
+    return np.asarray(data)
 
 
 def _bin_of(edges: Sequence[float], values: Any) -> Any:

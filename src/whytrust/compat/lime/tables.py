@@ -103,7 +103,7 @@ def with_category(column: Column, value: Any) -> Column:
     """The same column, where a category that training data do not have counts as one that never occurs."""
     if column.kind != "categorical" or is_missing(value):
         return column
-    plain = value.item() if isinstance(value, np.generic) else value
+    plain = column.counted(value) if column.storage.timed else value.item() if isinstance(value, np.generic) else value
     if any(atom is not None and atom == plain for atom in column.atoms):
         return column
     at = len(column.atoms) - (column.atoms[-1] is None)
@@ -125,14 +125,15 @@ class Wording:
         conditions, values = [], []
         for i, column, value in zip(ids, parts.statistics.columns, parts.row, strict=True):
             known = categories.get(i)
-            word = category_word(value, known) if known is not None or column.kind == "categorical" else short(value)
-            values.append("missing" if value is None else word)
+            named = (known is not None or column.kind == "categorical") and not column.storage.timed
+            word = "missing" if value is None else category_word(value, known) if named else column.word(value)
+            values.append(word)
             if value is None:
                 conditions.append(f"{names[i]} is missing")
             elif column.kind == "categorical":
                 conditions.append(f"{names[i]}={word}")
             elif column.kind == "binned":
-                conditions.append(bin_names(names[i], column.edges, column.means[0])[column.locate(value)[0]])
+                conditions.append(bin_names(names[i], column)[column.locate(value)[0]])
             else:
                 conditions.append(names[i])
         return cls(tuple(names[i] for i in ids), tuple(conditions), tuple(values))
@@ -150,4 +151,4 @@ def category_word(value: Any, known: Any) -> str:
             return str(known[int(value)])
         except (IndexError, KeyError) as error:
             raise ValueError(f"categorical_names must have a name for category {int(value)}, got {len(known)} names") from error
-    return str(int(value)) if whole else str(value)
+    return str(int(value)) if whole else short(value) if isinstance(value, float) else str(value)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.explainers.foreign.arrays import Function, Given
+from whytrust.explainers.foreign.arrays import Function, Given, Results
 from whytrust.explainers.foreign.captum import Captum
 from whytrust.explainers.foreign.laying import POOLINGS
-from whytrust.explainers.foreign.lime import LimePackage, LimeResult, LimeResults
-from whytrust.explainers.foreign.shap import Shap
+from whytrust.explainers.foreign.lime import LimePackage, LimeResult
+from whytrust.explainers.foreign.shap import Shap, ShapResult
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
@@ -31,14 +31,12 @@ def adapt(method: Any, options: dict[str, Any]) -> Callable[[Question, np.random
     pooling = own.pop("pooling", None)
     if pooling not in (None, *POOLINGS):
         raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
-    if kind in (Given, LimeResult, LimeResults) and own:
+    if kind in (Given, LimeResult, ShapResult, Results) and own:
         raise TypeError(f"values that are already there take no options but pooling, got {', '.join(own)}")
-    if kind is LimeResults:
-        return LimeResults(tuple(LimeResult(result, pooling) for result in method))
-    if kind is Given:
-        return Given(method, pooling)
-    if kind is LimeResult:
-        return LimeResult(method, pooling)
+    if kind is Results:
+        return Results(tuple(_kind(result)(result, pooling) for result in method))
+    if kind in (Given, LimeResult, ShapResult):
+        return kind(method, pooling)  # type: ignore[no-any-return]
     return kind(method, pooling, own)  # type: ignore[no-any-return]
 
 
@@ -46,9 +44,11 @@ def _kind(method: Any) -> Any:
     """Which of the adapters has it, by what it can do; the libraries are not imported to find out."""
     if hasattr(method, "local_exp"):
         return LimeResult
+    if hasattr(method, "base_values") and hasattr(method, "values"):
+        return ShapResult
     if isinstance(method, list | tuple):
-        if method and all(hasattr(one, "local_exp") for one in method):
-            return LimeResults
+        if method and all(_kind(one) in (LimeResult, ShapResult) for one in method):
+            return Results
         return Given if method and not any(isinstance(one, str) or callable(one) for one in method) else None
     if isinstance(method, np.ndarray) or (hasattr(method, "detach") and not callable(method)):
         return Given

@@ -40,6 +40,23 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
+class Results:
+    """Explanations that others made of several inputs, one each."""
+
+    results: tuple[Callable[[Question, np.random.Generator], Explanation], ...]
+
+    def each(self, count: int) -> Sequence[Callable[[Question, np.random.Generator], Explanation]]:
+        """One an input."""
+        if len(self.results) != count:
+            raise ValueError(f"with {count} inputs, method must hold one explanation for each, got {len(self.results)}")
+        return self.results
+
+    def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
+        """For one input there must be one."""
+        return self.each(1)[0](question, rng)
+
+
+@dataclass(frozen=True, eq=False)
 class Function:
     """What does f(model, inputs, targets, **options) -> array say of the parts?
 

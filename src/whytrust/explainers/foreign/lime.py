@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,23 +120,6 @@ class LimeResult:
         scaled = getattr(mapper, "scaled_row", None)
         origin = None if scaled is None else np.asarray(scaled.toarray() if hasattr(scaled, "toarray") else scaled).ravel()
         return Laid(scores), None if origin is None or (origin == 1).all() else origin.astype(np.float64), chosen
-
-
-@dataclass(frozen=True, eq=False)
-class LimeResults:
-    """lime's explanations of several inputs, one each."""
-
-    results: tuple[LimeResult, ...]
-
-    def each(self, count: int) -> Sequence[LimeResult]:
-        """One an input."""
-        if len(self.results) != count:
-            raise ValueError(f"with {count} inputs, method must hold one lime explanation for each, got {len(self.results)}")
-        return self.results
-
-    def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
-        """For one input there must be one."""
-        return self.each(1)[0](question, rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""shap's explainers: anything called as explainer(batch) -> shap.Explanation, or with `.shap_values(batch)`."""
+"""shap's explanations, and its explainers: called as explainer(batch) -> shap.Explanation, or by `.shap_values(batch)`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.core import Floats
-from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
+from whytrust.explainers.foreign.calling import called, input_of, plain_settings, source_of, taken_by_source
 from whytrust.explainers.foreign.laying import Laid, Laying, located
 from whytrust.explanation import Explanation
 from whytrust.question import Question
@@ -39,25 +39,8 @@ class Shap:
         name = f"shap {type(self.explainer).__name__}"
         batch = self._batch(question)
         answer = called(name, lambda: self._ask(batch), question, rng, self.explainer)
-        dimensions = 2 if isinstance(question.parts.view, TextView) else np.ndim(batch)
-        values, base, sign, notes = _of_target(answer, dimensions, question, name)
-        tokens = answer[2] if isinstance(question.parts.view, TextView) else None
         lay = Laying(question, name, self.pooling, additive=True, stretch=True)
-        laid = _over_tokens(lay, values, tokens, question) if tokens is not None else lay(values)
-        total = None if base is None else base + float(values.sum())
-        prediction = float(question.original[question.target])
-        complement = sign < 0 and total is not None and abs(1 - total - prediction) <= NEAR
-        if sign < 0 and base is not None and total is not None:
-            base, total = (1 - base, 1 - total) if complement else (-base, -total)
-        if total is not None and abs(total - prediction) > NEAR * max(1.0, abs(prediction)):
-            notes.append(f"Base value and values add up to {total:.4g} and the model's score is {prediction:.4g}: {name} "
-                         "explains another quantity (log odds, say), so there is no local prediction.")
-            total = None
-        if laid.outside:
-            notes.append(f"{sign * laid.outside:+.3g} lies on no part and is counted to the intercept.")
-        return Explanation.of(
-            question, name, sign * laid.scores, intercept=0.0 if base is None else base + sign * laid.outside,
-            local_prediction=total, notes=(*notes, *laid.notes), settings=plain_settings(self.options, self.pooling))
+        return _explained(lay, answer, np.ndim(batch), plain_settings(self.options, self.pooling))
 
     def _batch(self, question: Question) -> Any:
         batch, torch = taken_by_source(question), sys.modules.get("torch")
@@ -93,8 +76,72 @@ class Shap:
         return ways[0]
 
 
-def _of_target(answer: tuple[Any, Any, Any], dimensions: int, question: Question,
-               name: str) -> tuple[Floats, float | None, float, list[str]]:
+@dataclass(frozen=True, eq=False)
+class ShapResult:
+    """What does a shap.Explanation that is already there say of the parts? Nothing is computed; that it belongs to this input
+    and this model is the caller's word.
+
+    One output alone is that of the class whose score it adds up to; of more than two classes it is taken for the target's.
+    """
+
+    result: Any
+    pooling: str | None = None
+
+    def each(self, count: int) -> list[ShapResult]:
+        """One an input: the explanation's rows."""
+        if count == 1:
+            return [self]
+        if len(self.result.values) != count:
+            raise ValueError(f"with {count} inputs, method must hold one row of shap values for each, got "
+                             f"{len(self.result.values)}")
+        return [ShapResult(self.result[i], self.pooling) for i in range(count)]
+
+    def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
+        """One score a part from the values of the question's target; the model is asked only for its prediction."""
+        values, data, shape = self.result.values, getattr(self.result, "data", None), np.shape(input_of(question))[1:]
+        if isinstance(question.parts.view, TextView):
+            if data is None or not len(data):
+                raise ValueError("a shap.Explanation of a text must have the text's tokens as its data, got none; make it with "
+                                 "shap.maskers.Text")
+            alone = isinstance(data[0], str)
+        else:
+            alone = np.shape(values)[:len(shape)] == shape if data is None else np.ndim(data) == len(shape)
+        if alone:
+            values, data = np.asarray(values)[None], None if data is None else [data]
+        elif len(values) != 1:
+            raise ValueError(f"method must explain one input, got a shap.Explanation of {len(values)}; pass explanation[i]")
+        lay = Laying(question, "shap Explanation", self.pooling, additive=True, stretch=True)
+        answer, dimensions = (values, self.result.base_values, data), len(shape) + 1 if data is None else np.ndim(data)
+        return _explained(lay, answer, dimensions, plain_settings({}, self.pooling), given=True)
+
+
+def _explained(lay: Laying, answer: tuple[Any, Any, Any], dimensions: int, settings: dict[str, Any],
+               given: bool = False) -> Explanation:
+    """An explanation from (values, base values, data) of a batch of one; `dimensions` are the batch's."""
+    question, name, text = lay.question, lay.name, isinstance(lay.question.parts.view, TextView)
+    values, base, sign, notes = _of_target(answer, 2 if text else dimensions, question, name, given)
+    tokens = answer[2] if text else None
+    laid = _over_tokens(lay, values, tokens, question) if tokens is not None else lay(values)
+    total = None if base is None else base + float(values.sum())
+    prediction = float(question.original[question.target])
+    complement = sign < 0 and total is not None and abs(1 - total - prediction) <= NEAR
+    if sign < 0 and base is not None and total is not None:
+        base, total = (1 - base, 1 - total) if complement else (-base, -total)
+    if base is None:
+        notes.append(f"{name} states no base value: the intercept is not known (0 stands there), nor is a local prediction.")
+    if total is not None and abs(total - prediction) > NEAR * max(1.0, abs(prediction)):
+        notes.append(f"Base value and values add up to {total:.4g} and the model's score is {prediction:.4g}: {name} "
+                     "explains another quantity (log odds, say), so there is no local prediction.")
+        total = None
+    if laid.outside:
+        notes.append(f"{sign * laid.outside:+.3g} lies on no part and is counted to the intercept.")
+    return Explanation.of(
+        question, name, sign * laid.scores, intercept=0.0 if base is None else base + sign * laid.outside,
+        local_prediction=total, notes=(*notes, *laid.notes), settings=settings)
+
+
+def _of_target(answer: tuple[Any, Any, Any], dimensions: int, question: Question, name: str,
+               given: bool) -> tuple[Floats, float | None, float, list[str]]:
     """(values, base value, sign, notes) of the question's target; an axis beyond the input's own is the classes'."""
     values = np.asarray(answer[0])
     values = np.asarray(values[0]) if values.dtype == object else values[0] if values.ndim else values
@@ -102,7 +149,8 @@ def _of_target(answer: tuple[Any, Any, Any], dimensions: int, question: Question
     bases = None if answer[1] is None else np.ravel(np.asarray(answer[1], dtype=np.float64))
     classes = len(question.original)
     outputs = values.shape[-1] if values.ndim == dimensions else 1
-    if values.ndim not in (dimensions - 1, dimensions) or outputs not in (1, classes) or (outputs == 1 and classes > 2):
+    too_few = outputs == 1 and classes > 2 and not given
+    if values.ndim not in (dimensions - 1, dimensions) or outputs not in (1, classes) or too_few:
         raise ValueError(f"{name} must explain every output of the model ({classes}), or the one of a two-class model or a "
                          f"regressor; got values of shape {values.shape} for one input; leave out options that choose outputs "
                          "or ask for interactions")
@@ -112,10 +160,15 @@ def _of_target(answer: tuple[Any, Any, Any], dimensions: int, question: Question
     base = None if bases is None or not len(bases) else float(bases[target] if len(bases) > 1 else bases[0])
     if outputs == classes or classes == 1:
         return values, base, 1.0, []
-    second = question.model.class_name(1, 2)
-    if question.target == 1:
-        return values, base, 1.0, [f"{name} explains one output, taken to be that of {second}."]
-    return values, base, -1.0, [f"{name} explains one output, taken to be that of {second}: its values are negated."]
+    score = float(question.original[question.target])
+    misses = [np.inf] if base is None else [abs(base + values.sum() - s) for s in (score, 1 - score)]
+    if classes > 2 or (given and misses[0] <= NEAR < misses[-1]):
+        own = question.model.class_name(question.target, classes)
+        return values, base, 1.0, [f"{name} has values of one output, taken to be that of {own}."]
+    other = question.model.class_name(1 - question.target, 2)
+    if question.target == 1 and not (given and misses[-1] <= NEAR < misses[0]):
+        return values, base, 1.0, [f"{name} explains one output, taken to be that of {question.model.class_name(1, 2)}."]
+    return values, base, -1.0, [f"{name} explains one output, taken to be that of {other}: its values are negated."]
 
 
 def _over_tokens(lay: Laying, values: Floats, tokens: Sequence[Any], question: Question) -> Laid:
