@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import whytrust as wt
-from whytrust.backends.torch import TorchScores, scores_of
+from whytrust.backends.torch import TorchScores, _submodules, _tensors, scores_of
 from whytrust.checked import DifferentiableModel
 
 torch = pytest.importorskip("torch")
@@ -87,6 +87,49 @@ def test_any_memory_layout_is_read_as_numpy_reads_it(view):
 def test_a_data_frame_is_read_in_the_order_of_its_columns():
     pandas = pytest.importorskip("pandas")
     np.testing.assert_array_equal(wt.model(mlp())(pandas.DataFrame(ROWS, columns=list("ebadc"))), in_torch(mlp(), ROWS))
+
+
+class Flattener(nn.Module):
+    """Flattens with view(), which cannot be done to images whose channels lie side by side; remembers what it was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head, self.given = nn.Conv2d(3, 4, 3), nn.Linear(4 * 36, 2), []
+
+    def forward(self, images):
+        self.given.append(images)
+        features = self.conv(images).relu()
+        return self.head(features.view(len(features), -1))
+
+
+def test_images_reach_the_net_as_they_lie_in_memory():
+    net = seeded(lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 2)))
+    images = np.random.default_rng(0).random((2, 8, 8, 3)).astype(np.float32)
+    turned = wt.model(net, preprocess=lambda batch: batch.transpose(0, 3, 1, 2))
+    with torch.no_grad():
+        expected = net(torch.from_numpy(images.transpose(0, 3, 1, 2))).double().numpy()
+    np.testing.assert_array_equal(turned(images), expected)
+
+
+@pytest.mark.parametrize("made", [lambda a: a, torch.from_numpy])
+def test_a_net_that_cannot_flatten_such_images_gets_them_in_order(made):
+    net = seeded(Flattener)
+    images = np.random.default_rng(0).random((2, 8, 8, 3)).astype(np.float32)
+    model = wt.model(net, preprocess=lambda batch: made(batch.transpose(0, 3, 1, 2)))
+    first, second = model(images), model(images)
+    assert [g.is_contiguous() for g in net.given] == [False, True, True]
+    np.testing.assert_array_equal(first, in_torch(net, np.ascontiguousarray(images.transpose(0, 3, 1, 2))))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_submodules_and_tensors_come_in_the_order_of_torch():
+    shared = nn.Linear(3, 3)
+    net = nn.Sequential(nn.Sequential(nn.BatchNorm1d(3), shared), nn.Linear(3, 2), nn.ModuleList([shared, nn.Dropout()]))
+    net.register_module("none", None)
+    for module in (net, torch.jit.script(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))):
+        assert list(map(id, _submodules(module))) == list(map(id, module.modules()))
+        expected = [*module.parameters(), *module.buffers()]
+        assert [t.data_ptr() for t in _tensors(module)] == [t.data_ptr() for t in expected]
 
 
 class TextNet(nn.Module):
@@ -527,3 +570,22 @@ def test_threads_that_ask_one_training_net_all_get_its_eval_answers():
         answers = list(pool.map(lambda _: model(batch), range(60)))
     assert all(np.allclose(answer, expected, atol=1e-5) for answer in answers)
     assert all(module.training for module in net.modules())
+
+
+@pytest.mark.parametrize(("options", "shape", "hint"), [
+    ({}, (8, 8), r"shape \(1, 8, 8\), channels first.*image.convert\('RGB'\)"),
+    ({}, (8, 8, 4), r"shape \(4, 8, 8\), channels first.*image.convert\('RGB'\)"),
+    ({"layout": "NHWC"}, (8, 8, 3), r"shape \(8, 8, 3\), channels last.*layout='NCHW'"),
+    ({"layout": "NHWC"}, (8, 8), r"shape \(8, 8\), no channels.*image.convert\('RGB'\).*layout='NCHW'"),
+    ({"preprocess": lambda x: x / 255}, (8, 8, 3), r"shape \(8, 8, 3\).*channels moved in preprocess"),
+])
+def test_an_image_that_does_not_fit_the_net_is_told_what_to_try(options, shape, hint):
+    with pytest.raises(ValueError, match=rf"Sequential raised RuntimeError: .*channels.*each input came with {hint}"):
+        wt.explain(wt.model(conv_net(), **options), np.ones(shape), parts="grid:2x2")
+
+
+def test_other_faults_of_a_net_come_without_a_hint_about_images():
+    for model, batch in ((mlp(), np.ones((2, 4))), (wt.model(lambda images: 1 / 0), np.ones((2, 8, 8, 3)))):
+        with pytest.raises(ValueError) as error:
+            wt.model(model)(batch)
+        assert "each input came" not in str(error.value)

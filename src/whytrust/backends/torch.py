@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class TorchScores:
     device: str | None = None
     fast: bool | str = False
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
+    _in_order: bool = field(init=False, repr=False, default=False)  # are inputs to lie in memory in the order of their axes?
 
     def __post_init__(self) -> None:
         """Make room for the fast copy; it is built at the first call."""
@@ -84,8 +85,18 @@ class TorchScores:
         """The module's outputs as an array of float64."""
         torch = need("torch", "torch")
         with evaluating(self.module), torch.no_grad():
-            inputs = self._inputs(batch)
-            return _array(scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs))
+            return _array(self._outputs(batch))
+
+    def _outputs(self, batch: Batch) -> Any:
+        inputs = self._inputs(batch)
+        try:
+            return scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs)
+        except RuntimeError as error:
+            # Convolutions are fastest on images whose channels lie side by side; some modules cannot flatten those.
+            if inputs.is_contiguous() or "view size is not compatible" not in str(error):
+                raise
+            object.__setattr__(self, "_in_order", True)
+            return self._outputs(batch)
 
     def prepare(self, batch: Batch, preprocess: Preprocess) -> Any:
         """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor of floats."""
@@ -128,31 +139,39 @@ class TorchScores:
     @property
     def home(self) -> Any:
         """Where inputs go: looked up at every call, because the user may move the module."""
-        return self.device or next((str(t.device) for t in _tensors(self.module)), "cpu")
+        return self._place[0]
 
     @property
     def _dtype(self) -> Any:
+        return self._place[1]
+
+    @property
+    def _place(self) -> tuple[Any, Any]:
+        """(device, dtype) of the module's inputs."""
         torch = need("torch", "torch")
-        return next((t.dtype for t in _tensors(self.module) if t.is_floating_point()), torch.float32)
+        tensors = _tensors(self.module)
+        first = next(tensors, None)
+        real = next((t for t in chain([first], tensors) if t is not None and t.is_floating_point()), None)
+        return (self.device or ("cpu" if first is None else str(first.device)), torch.float32 if real is None else real.dtype)
 
     def _inputs(self, batch: Batch) -> Any:
         """A batch as the module takes it; always a copy, because a layer may work in place."""
         torch = need("torch", "torch")
         if not isinstance(batch, torch.Tensor):
             array = _numbers(batch)
-            if array.dtype.kind not in "iu" or not _takes_tokens(self.module):
-                return self._floats(array).to(self._dtype)
-            return torch.from_numpy(np.array(array, dtype=np.int64)).to(self.home)
+            if array.dtype.kind in "iu" and _takes_tokens(self.module):
+                return torch.from_numpy(np.array(array, dtype=np.int64)).to(self.home)
+            home, dtype = self._place
+            return _tensor(array, dtype, "C" if self._in_order or array.ndim != 4 else "K").to(home, dtype)
         whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
         meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
-        return batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
+        inputs = batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
+        return inputs.contiguous() if self._in_order else inputs
 
     def _floats(self, batch: Batch) -> Any:
         """A copy in float32, or float64 where the module has that: half precision is for the module alone."""
-        torch = need("torch", "torch")
-        kind = np.float64 if self._dtype == torch.float64 else np.float32
-        array = batch.detach().cpu().double().numpy() if isinstance(batch, torch.Tensor) else _numbers(batch)
-        return torch.from_numpy(np.array(array, dtype=kind, order="C")).to(self.home)
+        home, dtype = self._place
+        return _tensor(batch, dtype, "C").to(home)
 
     def _leaf(self, batch: Batch) -> Any:
         if _takes_tokens(self.module) and "int" in str(getattr(batch, "dtype", None) or np.asarray(batch).dtype):
@@ -205,7 +224,7 @@ def evaluating(*modules: Any) -> Iterator[None]:
     Several threads may ask one module: it goes back to training when the last of them is done.
     """
     with _MODES:
-        held = {id(m): m for module in modules for m in module.modules() if id(m) in _ASKED or getattr(m, "training", False)}
+        held = {id(m): m for module in modules for m in _submodules(module) if id(m) in _ASKED or getattr(m, "training", False)}
         for key, module in held.items():
             _ASKED[key] = _ASKED.get(key, 0) + 1
             module.training = False
@@ -220,8 +239,23 @@ def evaluating(*modules: Any) -> Iterator[None]:
                     module.training = True
 
 
+def _submodules(module: Any) -> list[Any]:
+    """What module.modules() goes through, without the names that it makes up on the way: this is done for every batch."""
+    found: dict[int, Any] = {}
+    waiting = [module]
+    while waiting:
+        module = waiting.pop()
+        if id(module) not in found:
+            found[id(module)] = module
+            waiting += [m for m in reversed(module._modules.values()) if m is not None]
+    return list(found.values())
+
+
 def _tensors(module: Any) -> Iterator[Any]:
-    return chain(module.parameters(), module.buffers())
+    """The module's parameters, then its buffers."""
+    modules = _submodules(module)
+    return (tensor for kind in ("_parameters", "_buffers") for m in modules for tensor in getattr(m, kind).values()
+            if tensor is not None)
 
 
 def _takes_tokens(module: Any) -> bool:
@@ -266,6 +300,13 @@ def _numbers(batch: Batch) -> Any:
         raise TypeError(f"a torch module takes an array of numbers, got {_what(batch)} ({array.dtype}); "
                         "turn it into numbers with preprocess")
     return array
+
+
+def _tensor(batch: Batch, dtype: Any, order: Literal["C", "K"]) -> Any:
+    """A copy in float64 for modules of that, else in float32."""
+    torch = need("torch", "torch")
+    array = batch.detach().cpu().double().numpy() if isinstance(batch, torch.Tensor) else _numbers(batch)
+    return torch.from_numpy(np.array(array, dtype=np.float64 if dtype == torch.float64 else np.float32, order=order))
 
 
 def _array(tensor: Any) -> Floats:
