@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import whytrust as wt
 from whitebox import examples
 from whytrust.core import generator
-from whytrust.domains.laws import Chooser, NormalLaw, NormalLaws
+from whytrust.domains.laws import Chooser, from_normals
 from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.question import Question
 
@@ -108,19 +108,24 @@ def test_explaining_rows_does_not_make_the_statistics_grow() -> None:
     assert sum("atoms" in key for column in statistics.columns for key in vars(column)) <= 7 + 1
 
 
-def test_columns_drawn_together_are_columns_drawn_one_by_one() -> None:
-    table = np.column_stack([generator(5).normal(size=(300, 3)), generator(6).integers(0, 3, 300), generator(7).exponential(size=300)])
-    parts = TableParts.cut(table[0], table, bins={0: "decile", 1: [0.0], 3: "quartile"}, values="normal")
-    laws = [law for law in parts._laws if isinstance(law, NormalLaw)]
-    assert len({len(law.lows) for law in laws}) > 2  # different numbers of bins
-    places, normals = generator(1).random((5, 400)), generator(2).standard_normal((5, 400))
-    alone, rng = [], generator(3)
-    for law, place, normal in zip(laws, places, normals, strict=True):
-        alone.append(law.draw(place, normal, rng))
-    together = NormalLaws(tuple(laws))
-    np.testing.assert_array_equal(together.draw(places, normals, generator(3)), alone)
-    controls, expected = np.empty((10, 400), np.float32), np.empty((10, 400), np.float32)
-    design = together.seen(np.array(alone), controls)
-    for j, law in enumerate(laws):
-        np.testing.assert_array_equal(design[j], law.seen(alone[j], expected[2 * j:2 * j + 2], True))
-    np.testing.assert_array_equal(controls, expected)
+@pytest.mark.parametrize("rule", ["quartile", None])
+def test_slices_of_a_normal_have_its_mean_and_nearly_its_spread(rule: Any) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    column = TableStatistics.fit(generator(4).lognormal(size=(900, 1)), bins=rule).columns[0]
+    sliced = from_normals(column)
+    assert sliced.frequencies == pytest.approx(column.frequencies, abs=1e-12)
+    atoms, states = np.array(sliced.atoms), np.array(sliced.states)
+    for state, (mean, sd, low, high) in enumerate(zip(column.means, column.sds, column.mins, column.maxs, strict=True)):
+        limits = (-np.inf, np.inf) if rule is None else ((low - mean) / sd, (high - mean) / sd)
+        truth = stats.truncnorm(*limits, loc=mean, scale=sd)
+        mine = atoms[states == state]
+        assert mine.mean() == pytest.approx(truth.mean(), abs=1e-9)
+        assert mine.std() == pytest.approx(truth.std(), rel=2e-3)
+        assert np.abs(truth.cdf(np.sort(mine)) - (np.arange(len(mine)) + 0.5) / len(mine)).max() < 0.5 / len(mine)
+
+
+def test_slices_of_whole_numbers_are_whole_and_stay_in_their_bins() -> None:
+    column = TableStatistics.fit(generator(4).integers(-40, 90, (500, 1))).columns[0]
+    sliced = from_normals(column)
+    assert all(isinstance(atom, int) for atom in sliced.atoms)
+    assert [int(np.searchsorted(column.edges, atom)) for atom in sliced.atoms] == list(sliced.states)

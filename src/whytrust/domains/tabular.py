@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw as AtomLaw
-from whytrust.domains.laws import NormalLaw as NormalLaw
-from whytrust.domains.laws import NormalLaws
+from whytrust.domains.laws import from_normals
 from whytrust.domains.storage import Storage
 from whytrust.views import TableView
 
@@ -73,10 +72,10 @@ class TableStatistics:
             pandas = need("pandas", "tables")  # which would turn a batch of texts from object to str, unless told not to
             return pandas.DataFrame({c.label: pandas.Series(array, dtype=object) if c.storage.dtype == "object" else array
                                      for c, array in zip(self.columns, arrays, strict=True)})
-        out = np.empty((len(arrays[0]), len(arrays)), dtype=self.dtype)
-        for j, array in enumerate(arrays):
-            out[:, j] = array
-        return out
+        out = np.empty((len(arrays), len(arrays[0])), dtype=self.dtype)
+        for row, array in zip(out, arrays, strict=True):
+            row[:] = array
+        return np.ascontiguousarray(out.T)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, from which `from_json` makes the same statistics."""
@@ -132,8 +131,8 @@ class _Rows:
     """Drawn rows, kept as one small array a column and made into a batch only when asked for."""
 
     statistics: TableStatistics
-    laws: tuple[AtomLaw | NormalLaw, ...]
-    drawn: tuple[NDArray[Any], ...]
+    laws: tuple[AtomLaw, ...]
+    drawn: Sequence[NDArray[np.integer[Any]]]
 
     def __call__(self, part: slice) -> Batch:
         return self.statistics.batch([law.array_of(one[part]) for law, one in zip(self.laws, self.drawn, strict=True)])
@@ -155,7 +154,7 @@ class TableParts:
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     view: TableView = field(init=False, repr=False, compare=False)
     _states: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _laws: tuple[AtomLaw | NormalLaw, ...] = field(init=False, repr=False, compare=False)
+    _laws: tuple[AtomLaw, ...] = field(init=False, repr=False, compare=False)
 
     @classmethod
     def cut(cls, row: Any, background: Any, bins: Bins = "quartile", categorical: Sequence[str | int] | None = None,
@@ -175,7 +174,7 @@ class TableParts:
         columns = self.statistics.columns
         located = [c.locate(v) for c, v in zip(columns, read_row(self.row, self.statistics), strict=True)]
         normal = self.values == "normal"
-        laws = tuple(NormalLaw.around(c, *here) if normal and c.numeric else AtomLaw.around(c, *here)
+        laws = tuple(AtomLaw.around(from_normals(c) if normal and c.numeric else c, *here)
                      for c, here in zip(columns, located, strict=True))
         names = tuple(c.condition(*here) for c, here in zip(columns, located, strict=True))
         shown = tuple("missing" if value is None else c.word(value) for c, (_, value) in zip(columns, located, strict=True))
@@ -193,22 +192,16 @@ class TableParts:
             return self.statistics.batch([c.storage.array([value] * len(masks))
                                           for c, value in zip(self.statistics.columns, self.row, strict=True)])
         codes = []
-        for law, shown, place in zip(self._atoms, masks.T, places, strict=True):
+        for law, shown, place in zip(self._training, masks.T, places, strict=True):
             own = np.full(len(masks), len(law.chances))
-            codes.append(own if shown.all() else np.where(shown, own, law.choose(place)))
-        return _Rows(self.statistics, self._atoms, tuple(codes))(slice(None))
+            codes.append(own if shown.all() else np.where(shown, own, law.draw(place)))
+        return _Rows(self.statistics, self._training, codes)(slice(None))
 
     @cached_property
-    def _atoms(self) -> tuple[AtomLaw, ...]:
+    def _training(self) -> tuple[AtomLaw, ...]:
         """How each column is drawn where it is hidden: always from training values."""
-        return tuple(law if isinstance(law, AtomLaw) else AtomLaw.around(law.column, state, value)
-                     for law, state, value in zip(self._laws, self._states, self.row, strict=True))
-
-    @cached_property
-    def _together(self) -> NormalLaws | None:
-        """All columns at once, where that can be done."""
-        normals = [law for law in self._laws if isinstance(law, NormalLaw) and law.plain]
-        return NormalLaws(tuple(normals)) if len(normals) == len(self._laws) else None
+        return tuple(AtomLaw.around(column, state, value)
+                     for column, state, value in zip(self.statistics.columns, self._states, self.row, strict=True))
 
     def pool(self, map: Floats, how: str) -> Floats:
         """A number a column -> the same numbers, for a column is a part."""
@@ -217,38 +210,32 @@ class TableParts:
 
     def draw(self, n: int, rng: np.random.Generator) -> Draws:
         """n rows, every column drawn by itself."""
-        normal = self.values == "normal"
-        places = rng.random((len(self.names), n)) if normal else np.ascontiguousarray(rng.random((n, len(self.names))).T)
-        normals = rng.standard_normal(places.shape) if normal else places
-        if self._together is not None:
-            return self._draws(tuple(self._together.draw(places, normals, rng)))
-        return self._draws(tuple(law.draw(u, v, rng) for law, u, v in zip(self._laws, places, normals, strict=True)))
+        places = rng.random((len(self.names), n))
+        return self._draws([law.draw(place) for law, place in zip(self._laws, places, strict=True)])
 
     def support(self, limit: int) -> Draws | None:
         """Every row that can be drawn, where each column has finitely many values and there are at most `limit` rows."""
-        laws = [law for law in self._laws if isinstance(law, AtomLaw)]
-        sizes = [len(law.chances) for law in laws]
-        if len(laws) < len(self.names) or math.prod(sizes) > limit:
+        if self.values == "normal" and any(column.numeric for column in self.statistics.columns):
             return None
-        codes = tuple(np.indices(sizes, dtype=np.int32).reshape(len(sizes), -1))
-        chances = np.prod([law.chances[code] for law, code in zip(laws, codes, strict=True)], axis=0)
+        sizes = [len(law.chances) for law in self._laws]
+        if math.prod(sizes) > limit:
+            return None
+        codes = tuple(np.indices(sizes).reshape(len(sizes), -1))
+        chances = np.prod([law.chances[code] for law, code in zip(self._laws, codes, strict=True)], axis=0)
         return self._draws(codes, chances / chances.sum())
 
-    def _draws(self, drawn: tuple[NDArray[Any], ...], chances: Floats | None = None) -> Draws:
+    def _draws(self, drawn: Sequence[NDArray[np.intp]], chances: Floats | None = None) -> Draws:
         # Many controls are only ever weighed roughly: two a column do, and half the bytes take half the time.
         brief = sum(law.width(False) for law in self._laws) > MANY_CONTROLS
         widths = [law.width(brief) for law in self._laws]
         controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if brief else np.float64), np.cumsum(widths)
-        if brief and self._together is not None:
-            design = self._together.seen(np.array(drawn), controls)
-        else:
-            design = np.empty((len(drawn), len(drawn[0])))
-            for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
-                design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
+        design = np.empty((len(drawn), len(drawn[0])))
+        for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
+            design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
         design = np.ascontiguousarray(design.T)
         owner = np.repeat(np.arange(len(widths)), widths)
         origin = np.array([law.origin for law in self._laws])
-        rows = _Rows(self.statistics, self._laws, drawn)
+        rows = _Rows(self.statistics, self._laws, [one.astype(np.int32) for one in drawn])  # kept as long as the draws are
         return Draws(design, rows, origin, controls.T if len(controls) else None, owner, brief, chances)
 
 

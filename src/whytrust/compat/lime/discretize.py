@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.tree import DecisionTreeClassifier
 
 from whytrust.compat.lime.seeds import seed_of
 from whytrust.core import Floats, generator
 from whytrust.domains.columns import PERCENTILES, Column, RawColumn, fit_numbers, read_table
-from whytrust.domains.tabular import NormalLaw
+from whytrust.domains.laws import from_normals
 
 ENTROPY_DEPTH = 3  # at most eight bins
 STATISTICS = ("means", "stds", "mins", "maxs")
@@ -69,12 +68,11 @@ class BaseDiscretizer:
 
     def get_undiscretize_values(self, feature: int, values: Any) -> Floats:
         """One value drawn from each of these bins of a column."""
-        law = NormalLaw.around(self.columns[feature], 0, None)
+        column = from_normals(self.columns[feature])
+        atoms = np.array([np.nan if atom is None else float(atom) for atom in column.atoms])
         states = np.asarray(values, dtype=np.intp)
-        bins = np.minimum(states, len(law.lows) - 1)
-        within = np.maximum(self.random_state.random(bins.shape), 2.0**-54)
-        drawn = law.centres[bins] + law.sds[bins] * ndtri(law.below[bins] + within * law.mass[bins])
-        return np.where(states == len(law.lows), np.nan, np.clip(drawn, law.lows[bins], law.highs[bins]))
+        first, counts = np.searchsorted(column.states, states), np.bincount(column.states)[states]
+        return np.asarray(atoms[first + (self.random_state.random(states.shape) * counts).astype(np.intp)])
 
     def _column(self, feature: int, raw: RawColumn, edges: Floats) -> Column:
         if self.data_stats is not None:
