@@ -170,10 +170,10 @@ class Question:
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
             opened = self._opened() if len(first) >= WORTH_OPENING else None
-            masks = _distinct(first if opened is None else _probes(first))
+            keys, masks = _distinct(first if opened is None else _probes(first))
             masks = masks[: next(self._chunks(len(masks) + 1)).stop - 1]
             scores = self._model(self.parts.compose(np.vstack([ones, masks]), rng))
-            self.memory.original, self.memory.ahead = scores[0], (_keys(masks), scores[1:])
+            self.memory.original, self.memory.ahead = scores[0], (keys[:len(masks)], scores[1:])
             self.memory.shortcut = Shortcut(opened, masks, scores[1:]) if opened is not None and len(masks) else None
 
     def every(self, limit: int) -> tuple[Draws, Floats] | None:
@@ -196,6 +196,8 @@ class Question:
         if not self.memory.sought and len(masks) >= WORTH_OPENING:
             self._seek_shortcut(masks, rng)
         keys, known = _keys(masks), self.memory.known
+        if len(known) >= len(keys) and None not in (rows := list(map(known.get, keys))):
+            return self.memory.answers[np.array(rows, np.intp)]
         new = dict(zip(keys, range(len(keys)), strict=True))
         old = {key: new.pop(key) for key in new.keys() & known.keys()}
         asked = np.fromiter(new.values(), np.intp, len(new))
@@ -229,12 +231,12 @@ class Question:
 
     def _seek_shortcut(self, masks: Masks, rng: np.random.Generator) -> None:
         """Open the model where that can be done, and ask it what the shortcut will be checked on."""
-        opened, probes = self._opened(), _probes(masks)
+        opened, (keys, probes) = self._opened(), _distinct(_probes(masks))
         if opened is None or not len(probes):
             return
         scores = self._model(self.parts.compose(probes, rng))
         self.memory.shortcut = Shortcut(opened, probes, scores)
-        new = {key: i for i, key in enumerate(_keys(probes)) if key not in self.memory.known}
+        new = {key: i for i, key in enumerate(keys) if key not in self.memory.known}
         self.memory.learn(new, scores[list(new.values())][:, list(self.memory.watched)])
 
     def _opened(self) -> Callable[[Masks], Floats] | None:
@@ -282,16 +284,16 @@ def _whole(d: int) -> bytes:
 
 
 def _probes(masks: Masks) -> Masks:
-    """A few different masks out of many, to check a shortcut on; not the input itself."""
+    """A few masks out of many, to check a shortcut on; not the input itself."""
     changed = np.flatnonzero(~masks.all(axis=1))
-    return _distinct(masks[changed[np.linspace(0, len(changed) - 1, PROBES).astype(np.intp)] if len(changed) else changed])
+    return masks[changed[np.linspace(0, len(changed) - 1, PROBES).astype(np.intp)] if len(changed) else changed]
 
 
-def _distinct(masks: Masks) -> Masks:
-    """Each mask once, without the one that hides nothing."""
+def _distinct(masks: Masks) -> tuple[list[bytes], Masks]:
+    """Each mask once, and its name, without the one that hides nothing."""
     each = dict(zip(_keys(masks), range(len(masks)), strict=True))
     each.pop(_whole(masks.shape[1]), None)
-    return masks[list(each.values())]
+    return list(each), masks[np.fromiter(each.values(), np.intp, len(each))]
 
 
 def _one_batch(first: Any, second: Any) -> Any:

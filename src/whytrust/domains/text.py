@@ -248,7 +248,8 @@ class TextParts:
         """(n, d) masks -> n texts; a hidden part's characters are deleted or replaced, all others are kept."""
         masks = check_masks(masks, len(self.names))
         head, owner, shown, hidden = self._pieces
-        written_out = len(masks) >= _WORTH_WRITING_OUT and len(self.text) <= _LONG
+        characters = len(self.text) + len(self.fill or "") * len(owner)
+        written_out = len(masks) >= _WORTH_WRITING_OUT and characters <= _LONG
         texts: list[str] = []
         step = max(_PIECES_AT_ONCE // len(owner), 1)
         for first in range(0, len(masks), step):
