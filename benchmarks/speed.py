@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import StringIO
 from typing import Any
 
@@ -84,15 +85,15 @@ def text_methods(text: str, samples: int, opened: Any = None, **options: Any) ->
     }
 
 
-def three_reviews() -> str:
-    """The three longest reviews as one text."""
-    return " ".join(sorted(demos.load("reviews").inputs, key=len)[-3:])
+def long_text(reviews: int) -> str:
+    """The longest reviews as one text."""
+    return " ".join(sorted(demos.load("reviews").inputs, key=len)[-reviews:])
 
 
-def text_job(samples: int, opened: bool = False, long: bool = False) -> Job:
-    """One review, or three, to TF-IDF + logistic regression, behind a function or as the pipeline that it is."""
+def text_job(samples: int, opened: bool = False, reviews: int = 1) -> Job:
+    """One review, or several, to TF-IDF + logistic regression, behind a function or as the pipeline that it is."""
     pipeline = demos.load("reviews").model
-    text = three_reviews() if long else longest_review()
+    text = longest_review() if reviews == 1 else long_text(reviews)
     how = "the pipeline itself" if opened else "as a function"
     return Job(f"text of {len(text.split())} words, TF-IDF + logistic regression, {how}, N {samples}",
                lambda texts: pipeline.predict_proba(texts), text_methods(text, samples, pipeline if opened else None),
@@ -111,7 +112,7 @@ def text_forest_job(samples: int, trees: int) -> Job:
 def forward_job(samples: int) -> Job:
     """Six words out of about a hundred by forward selection: the whole call, and the selection alone."""
     pipeline = demos.load("reviews").model
-    text = three_reviews()
+    text = long_text(3)
     d = len(set(text.split()))
     random = np.random.default_rng(0)
     rows, weights = (random.random((samples, d)) < 0.5).astype(np.float64), random.random(samples)
@@ -246,7 +247,7 @@ def jobs(quick: bool) -> list[Callable[[], Job]]:
            lambda: photo_job("a net of five layers", 64 if quick else 500, 1.05)]
     if quick:
         return few
-    return [*few[:2], lambda: text_job(samples, long=True), lambda: text_job(samples, opened=True, long=True),
+    return [*few[:2], *(partial(text_job, samples, opened, reviews) for reviews in (2, 3) for opened in (False, True)),
             lambda: text_forest_job(samples, 100), lambda: text_forest_job(samples, 1000),
             lambda: forward_job(samples), few[2], lambda: table_job(samples, 500, 1.10), few[3],
             lambda: photo_job("EfficientNet-Lite0", 64, 1.05), lambda: photo_job("EfficientNet-Lite0", 64, 1.0, fast=True),

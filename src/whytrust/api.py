@@ -132,6 +132,10 @@ class _Asking:
     batch_size: int | None
 
     def __call__(self, item: Any, progress: Progress) -> Any:
+        with self.model.asking():
+            return self._answered(item, progress)
+
+    def _answered(self, item: Any, progress: Progress) -> Any:
         parts = getattr(self.explainer, "own_parts", None) if self.parts is None else self.parts
         cut = inputs.cut(item, parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -87,6 +88,11 @@ class CheckedModel:
         if shortcut is None:
             return None
         return lambda masks: self._columns(self._array(shortcut(masks), len(masks)))
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Inside, one explanation asks batch after batch; what a framework must see to for each is seen to once."""
+        held: Callable[[], AbstractContextManager[None]] = getattr(self.function, "asking", nullcontext)
+        return held()
 
     def reads(self, text: str) -> int:
         """How many characters of a text the model reads; what lies beyond them cannot matter to it."""

@@ -1,6 +1,7 @@
 """torch modules as models; the truth is torch's own output and torch's own autograd, written out."""
 
 import pickle
+import threading
 from collections import OrderedDict
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -557,6 +558,35 @@ def test_a_checkpointed_module_is_run_again_in_eval_mode():
     gradient = wt.model(net).vjp(IMAGES, WEIGHTS)[1]
     assert_same(before, everything(net))
     np.testing.assert_allclose(gradient, wt.model(conv_net()).vjp(IMAGES, WEIGHTS)[1], rtol=1e-9, atol=1e-12)
+
+
+def test_a_training_net_is_in_eval_mode_while_it_is_explained_and_training_afterwards():
+    modes = []
+    net = nn.Sequential(mlp(), nn.Dropout(0.9)).train()
+    net.register_forward_hook(lambda module, _, __: modes.append([m.training for m in module.modules()]))
+    model = wt.model(net)
+    first = wt.explain(model, ROWS[0], background=ROWS, target=1, samples=40)
+    assert not np.array(modes).any()
+    assert all(m.training for m in net.modules())
+    np.testing.assert_array_equal(first.scores, wt.explain(model, ROWS[0], background=ROWS, target=1, samples=40).scores)
+    with pytest.raises(ValueError, match="target must be"):
+        wt.explain(model, ROWS[0], background=ROWS, target=7, samples=40)
+    assert all(m.training for m in net.modules())
+    assert not model.function._is_asking
+
+
+def test_another_thread_asks_for_itself_while_one_explains():
+    net = nn.Sequential(mlp(), nn.Dropout(0.9)).train()
+    function = wt.model(net).function
+    expected = function(ROWS)
+    answers = []
+    with function.asking():
+        thread = threading.Thread(target=lambda: answers.append((function._is_asking, function(ROWS))))
+        thread.start()
+        thread.join()
+        assert function._is_asking
+    assert answers[0][0] is False
+    np.testing.assert_array_equal(answers[0][1], expected)
 
 
 def test_threads_that_ask_one_training_net_all_get_its_eval_answers():

@@ -357,6 +357,29 @@ def test_a_changed_module_gives_new_answers(change):
     assert norms_left(model) == 0
 
 
+@pytest.mark.parametrize("change", [step, through_data, replaced])
+def test_a_module_that_changes_between_explanations_is_explained_as_it_is(change):
+    net = settled(Net())
+    model = wt.model(net, fast=True)
+    options = {"parts": "grid:2x2", "target": 1, "samples": 15}
+    wt.explain(model, IMAGES[0], **options)
+    change(net)
+    np.testing.assert_allclose(wt.explain(model, IMAGES[0], **options).scores, wt.explain(net, IMAGES[0], **options).scores,
+                               atol=1e-4)
+
+
+def test_an_explanation_looks_once_whether_the_module_has_changed(monkeypatch):
+    looks = []
+    monkeypatch.setattr("whytrust.backends.torch_fast.state", lambda module: looks.append(module) or state(module))
+    model = wt.model(settled(Net()), fast=True)
+    model(IMAGES[:1])
+    looks.clear()
+    wt.explain(model, IMAGES[0], parts="grid:2x2", target=1, samples=15, batch_size=1)
+    assert len(looks) == 1
+    model(IMAGES[:1])
+    assert len(looks) == 2
+
+
 def test_weights_that_change_places_are_a_change():
     net = nn.Linear(4, 2, bias=False)
     with torch.no_grad():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
@@ -60,6 +60,7 @@ class TorchScores:
     fast: bool | str = False
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
     _in_order: bool = field(init=False, repr=False, default=False)  # are inputs to lie in memory in the order of their axes?
+    _found: tuple[int, Any] = field(init=False, repr=False, default=(0, None))  # a thread that is asking, and what it found
 
     def __post_init__(self) -> None:
         """Make room for the fast copy; it is built at the first call."""
@@ -84,13 +85,29 @@ class TorchScores:
     def __call__(self, batch: Batch) -> Floats:
         """The module's outputs as an array of float64."""
         torch = need("torch", "torch")
-        with evaluating(self.module), torch.no_grad():
+        with nullcontext() if self._is_asking else evaluating(self.module), torch.no_grad():
             return _array(self._outputs(batch))
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Inside, for this thread, the module does not change: it stays in eval mode and where it is, and the copy is right."""
+        with evaluating(self.module):
+            if self._copy is not None:
+                self._copy.look_again()
+            object.__setattr__(self, "_found", (threading.get_ident(), self._place))
+            try:
+                yield
+            finally:
+                object.__setattr__(self, "_found", (0, None))
+
+    @property
+    def _is_asking(self) -> bool:
+        return self._found[0] == threading.get_ident()
 
     def _outputs(self, batch: Batch) -> Any:
         inputs = self._inputs(batch)
         try:
-            return scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs)
+            return scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs, self._is_asking)
         except RuntimeError as error:
             # Convolutions are fastest on images whose channels lie side by side; some modules cannot flatten those.
             if inputs.is_contiguous() or "view size is not compatible" not in str(error):
@@ -148,6 +165,10 @@ class TorchScores:
     @property
     def _place(self) -> tuple[Any, Any]:
         """(device, dtype) of the module's inputs."""
+        asking, place = self._found  # of one moment, whatever other threads do
+        if asking == threading.get_ident():
+            found: tuple[Any, Any] = place
+            return found
         torch = need("torch", "torch")
         tensors = _tensors(self.module)
         first = next(tensors, None)
