@@ -69,7 +69,7 @@ def test_core_imports_numpy_alone():
     tree = ast.parse((SOURCE / "core.py").read_text() + (SOURCE / "checked.py").read_text().replace("from __future__", "#"))
     tops = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     tops |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
-    assert tops <= {"__future__", "collections", "contextlib", "dataclasses", "hashlib", "importlib", "numpy", "re", "sys",
+    assert tops <= {"__future__", "collections", "contextlib", "dataclasses", "hashlib", "importlib", "numpy", "re",
                     "typing", "whytrust", "zlib"}
 
 

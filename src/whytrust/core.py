@@ -6,7 +6,6 @@ Imports numpy and the checked model alone; every other module imports this one.
 from __future__ import annotations
 
 import importlib
-import sys
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ class MissingExtra(ImportError):
 
 def need(module: str, extra: str) -> Any:
     """Import an optional library, or say in one line how to get it."""
-    if sys.modules.get(module) is not None:  # it is asked for again with every batch
-        return sys.modules[module]
     try:
         return importlib.import_module(module)
     except ImportError as error:

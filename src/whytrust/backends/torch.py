@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
-from whytrust.backends.torch_fast import FastCopy
+from whytrust.backends.torch_fast import FastCopy, difference, tolerance
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "fast")
@@ -59,7 +59,7 @@ class TorchScores:
     device: str | None = None
     fast: bool | str = False
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
-    _in_order: bool = field(init=False, repr=False, default=False)  # are inputs to lie in memory in the order of their axes?
+    _as_laid: bool | None = field(init=False, repr=False, default=None)  # may images come as they lie in memory?
     _found: tuple[int, Any] = field(init=False, repr=False, default=(0, None))  # a thread that is asking, and what it found
 
     def __post_init__(self) -> None:
@@ -85,35 +85,38 @@ class TorchScores:
     def __call__(self, batch: Batch) -> Floats:
         """The module's outputs as an array of float64."""
         torch = need("torch", "torch")
-        with nullcontext() if self._is_asking else evaluating(self.module), torch.no_grad():
-            return _array(self._outputs(batch))
+        with evaluating(self.module), torch.no_grad():
+            return _array(self._outputs(self._inputs(batch)))
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Inside, for this thread, the module does not change: it stays in eval mode and where it is, and the copy is right."""
-        with evaluating(self.module):
-            if self._copy is not None:
-                self._copy.look_again()
-            object.__setattr__(self, "_found", (threading.get_ident(), self._place))
-            try:
-                yield
-            finally:
-                object.__setattr__(self, "_found", (0, None))
+        """Inside, for this thread, the module stays where it is, and the copy stays right."""
+        if self._copy is not None:
+            self._copy.look_again()
+        object.__setattr__(self, "_found", (threading.get_ident(), self._place))
+        try:
+            yield
+        finally:
+            object.__setattr__(self, "_found", (0, None))
 
     @property
     def _is_asking(self) -> bool:
         return self._found[0] == threading.get_ident()
 
-    def _outputs(self, batch: Batch) -> Any:
-        inputs = self._inputs(batch)
+    def _outputs(self, inputs: Any) -> Any:
+        if self._copy is not None:
+            return self._copy(inputs, self._is_asking)
+        if self._as_laid is not None or inputs.is_contiguous():
+            return scores_of(self.module(inputs))
+        # Convolutions are fastest on images whose channels lie side by side, but a module may count on the usual order.
+        in_order = scores_of(self.module(inputs.contiguous()))
         try:
-            return scores_of(self.module(inputs)) if self._copy is None else self._copy(inputs, self._is_asking)
-        except RuntimeError as error:
-            # Convolutions are fastest on images whose channels lie side by side; some modules cannot flatten those.
-            if inputs.is_contiguous() or "view size is not compatible" not in str(error):
-                raise
-            object.__setattr__(self, "_in_order", True)
-            return self._outputs(batch)
+            outputs = scores_of(self.module(inputs))
+            wrong = difference(outputs, in_order, tolerance(inputs, in_order))
+        except Exception as error:  # whatever a user's module may raise
+            wrong = str(error)
+        object.__setattr__(self, "_as_laid", not wrong)
+        return in_order if wrong else outputs
 
     def prepare(self, batch: Batch, preprocess: Preprocess) -> Any:
         """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor of floats."""
@@ -183,11 +186,12 @@ class TorchScores:
             if array.dtype.kind in "iu" and _takes_tokens(self.module):
                 return torch.from_numpy(np.array(array, dtype=np.int64)).to(self.home)
             home, dtype = self._place
-            return _tensor(array, dtype, "C" if self._in_order or array.ndim != 4 else "K").to(home, dtype)
+            as_laid = array.ndim == 4 and self._copy is None and self._as_laid is not False
+            return _tensor(array, dtype, "K" if as_laid else "C").to(home, dtype)
         whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
         meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
         inputs = batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
-        return inputs.contiguous() if self._in_order else inputs
+        return inputs.contiguous() if self._as_laid is False else inputs
 
     def _floats(self, batch: Batch) -> Any:
         """A copy in float32, or float64 where the module has that: half precision is for the module alone."""
@@ -245,7 +249,7 @@ def evaluating(*modules: Any) -> Iterator[None]:
     Several threads may ask one module: it goes back to training when the last of them is done.
     """
     with _MODES:
-        held = {id(m): m for module in modules for m in _submodules(module) if id(m) in _ASKED or getattr(m, "training", False)}
+        held = {id(m): m for module in modules for m in module.modules() if id(m) in _ASKED or getattr(m, "training", False)}
         for key, module in held.items():
             _ASKED[key] = _ASKED.get(key, 0) + 1
             module.training = False
@@ -260,23 +264,8 @@ def evaluating(*modules: Any) -> Iterator[None]:
                     module.training = True
 
 
-def _submodules(module: Any) -> list[Any]:
-    """What module.modules() goes through, without the names that it makes up on the way: this is done for every batch."""
-    found: dict[int, Any] = {}
-    waiting = [module]
-    while waiting:
-        module = waiting.pop()
-        if id(module) not in found:
-            found[id(module)] = module
-            waiting += [m for m in reversed(module._modules.values()) if m is not None]
-    return list(found.values())
-
-
 def _tensors(module: Any) -> Iterator[Any]:
-    """The module's parameters, then its buffers."""
-    modules = _submodules(module)
-    return (tensor for kind in ("_parameters", "_buffers") for m in modules for tensor in getattr(m, kind).values()
-            if tensor is not None)
+    return chain(module.parameters(), module.buffers())
 
 
 def _takes_tokens(module: Any) -> bool:

@@ -75,9 +75,9 @@ class FastCopy:
         if now != self._made_from:
             self._copy, self._made_from, self._checked = self._made(inputs), now, set()
         fast, noise = self._fast(inputs.clone()), _noise_like(inputs)
-        near = max(TOLERANCE.get(str(kind).removeprefix("torch."), 0.0) for kind in (inputs.dtype, plain.dtype))
-        return fast, (_difference(fast[:PROBES], plain, near)
-                      or _difference(self._fast(noise.clone())[:PROBES], self._plain(noise[:PROBES].clone()), near)
+        near = tolerance(inputs, plain)
+        return fast, (difference(fast[:PROBES], plain, near)
+                      or difference(self._fast(noise.clone())[:PROBES], self._plain(noise[:PROBES].clone()), near)
                       or ("" if state(self.module) == now else "the module changes itself when it is called"))
 
     def look_again(self) -> None:
@@ -208,7 +208,12 @@ def _noise_like(inputs: Any) -> Any:
     return torch.from_numpy(values).to(inputs.dtype).to(inputs.device)
 
 
-def _difference(fast: Any, plain: Any, tolerance: float) -> str:
+def tolerance(inputs: Any, scores: Any) -> float:
+    """How far two ways to the same scores may lie apart, in parts of the largest."""
+    return max(TOLERANCE.get(str(kind).removeprefix("torch."), 0.0) for kind in (inputs.dtype, scores.dtype))
+
+
+def difference(fast: Any, plain: Any, tolerance: float) -> str:
     """In words, where two answers differ by more than rounding; nothing where they do not."""
     torch = need("torch", "torch")
     if fast.shape != plain.shape:
