@@ -75,6 +75,41 @@ def test_nothing_is_asked_twice_for_the_check():
     assert model.plain + model.direct == question.memory.calls + 5
 
 
+def test_known_masks_are_not_asked_again_to_check_a_shortcut():
+    model = Openable()
+    question = Question(CheckedModel(model), Bits(model.d))
+    question.score(MASKS[:40], generator(0))
+    calls = question.memory.calls
+    question.score(np.repeat(MASKS[:40], 2, axis=0), generator(0))
+    assert question.memory.calls == calls
+    assert model.opened == []
+
+
+@pytest.mark.parametrize("batch_size", [50, 7])
+def test_a_shortcut_gets_no_more_than_a_batch(batch_size):
+    sizes = []
+    model = Openable()
+    model.open = lambda parts: lambda masks: sizes.append(len(masks)) or model.net(masks.astype(float))
+    question = Question(CheckedModel(model), Bits(model.d), batch_size=batch_size)
+    np.testing.assert_allclose(question.score(MASKS, generator(0)), np.ravel(model.net(MASKS.astype(float))), atol=1e-12)
+    assert max(sizes) == batch_size
+
+
+@pytest.mark.parametrize("fault", [lambda masks: np.full(len(masks), np.nan), lambda masks: 1 / 0])
+def test_a_shortcut_that_fails_before_it_is_believed_is_not_used(fault):
+    model = Openable()
+    model.open = lambda parts: fault
+    np.testing.assert_array_equal(asked(model, MASKS), np.ravel(model.net(MASKS.astype(float))))
+
+
+def test_a_model_of_single_precision_keeps_its_shortcut():
+    model = Openable(error=1e-7)
+    exact = model.net
+    model.net = lambda rows: np.asarray(exact(rows)).astype(np.float32)
+    asked(model, MASKS)
+    assert model.plain <= 10
+
+
 def test_masks_that_hide_nothing_cannot_check_a_shortcut():
     model = Openable(error=1.0)
     np.testing.assert_array_equal(asked(model, np.ones((100, 9), bool)), np.repeat(model.net(np.ones((1, 9))), 100))
@@ -95,9 +130,11 @@ def test_a_preprocessed_model_is_not_opened():
 
 def test_a_shortcut_is_checked_like_any_answer():
     model = Openable()
-    model.open = lambda parts: lambda masks: np.full(len(masks), np.nan) if len(masks) > 5 else model.net(masks.astype(float))
+    model.open = lambda parts: lambda masks: np.where(masks[:, 0], np.nan, 1) if len(masks) < 20 else model.net(masks.astype(float))
+    question = Question(CheckedModel(model), Bits(model.d))
+    question.score(MASKS[::2], generator(0))
     with pytest.raises(ValueError, match="finite scores, got nan"):
-        asked(model, MASKS)
+        question.score(MASKS[1::20], generator(0))
 
 
 # --- texts of which a model reads only the beginning ------------------------------------------------------------------

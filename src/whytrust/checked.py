@@ -82,7 +82,7 @@ class CheckedModel:
         return f"{self.name} ({kind}): {scores[self.output]}, {classes}, {label}, {gradients}"
 
     def opened(self, parts: Any) -> Callable[[NDArray[np.bool_]], Floats] | None:
-        """A shortcut from masks over these parts to scores, where the model has one; the caller checks it before use."""
+        """A shortcut from masks over these parts to scores, where the model has one; the caller checks what it says."""
         offer = getattr(self.function, "open", None)
         shortcut = None if offer is None or self.preprocess is not None else offer(parts)
         if shortcut is None:

@@ -27,8 +27,8 @@ FEW = 6
 """With fewer samples a part than this, intervals are too narrow, and a note says so."""
 RARE = 5
 """A part that fewer drawn rows than this share with the input is said to be unknown."""
-MANY = 2000
-"""With so many samples four fifths of them teach a fit as much as nine tenths, and five folds do."""
+MANY, MANY_A_PART = 2000, 50
+"""With so many samples, in all and a part, four fifths of them teach a fit as much as nine tenths, and five folds do."""
 GAP = 0.2
 """A gap above this share of the range of scores seen is said in words."""
 
@@ -144,7 +144,8 @@ def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: 
 
 def _held_out(sample: Sample, how: Fitting, origin: Floats) -> float:
     """Weighted R² where each sample is predicted by a fit, selection and all, that has not seen its fold."""
-    count = FOLDS if len(sample.rows) < MANY else FEWER_FOLDS
+    n, d = sample.rows.shape
+    count = FOLDS if n < max(MANY, MANY_A_PART * d) else FEWER_FOLDS
     folds = fold_moments(sample, count)
     whole = reduce(add, folds)
     others = [whole - fold for fold in folds]

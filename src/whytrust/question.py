@@ -17,7 +17,7 @@ R = TypeVar("R")
 WORTH_OPENING = 64
 """With fewer masks than this a model is not opened: checking the shortcut would cost as much as it saves."""
 PROBES = 5
-"""Masks on which a shortcut must say what the model says before it is used."""
+"""Masks on which a shortcut must say what the model says before it is believed."""
 _NOTHING = np.empty((0, 0))
 
 
@@ -34,8 +34,12 @@ class Shortcut:
         """The scores of these masks; None where the shortcut is wrong. It is checked in the same batch as it is first used."""
         if self.believed:
             return self.opened(masks)
-        near = 1e-9 * max(np.abs(self.scores).max(initial=0.0), 1)
-        found = self.opened(np.vstack([self.masks, masks]))
+        try:
+            found = self.opened(np.vstack([self.masks, masks]))
+        except Exception:  # whatever it may raise, the model itself will be asked
+            return None
+        single = np.array_equal(self.scores, self.scores.astype(np.float32))  # then batches of other sizes round differently
+        near = (1e-5 if single else 1e-9) * max(np.abs(self.scores).max(initial=0.0), 1)
         self.believed = np.allclose(found[:len(self.masks)], self.scores, rtol=0, atol=near)
         return found[len(self.masks):] if self.believed else None
 
@@ -169,12 +173,13 @@ class Question:
             scores = self._model(_one_batch(self.parts.compose(ones, rng), first.rows(slice(0, most))))
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
-            opened = self._opened() if len(first) >= WORTH_OPENING else None
+            opened = self.model.opened(self.parts) if len(first) >= WORTH_OPENING else None
             keys, masks = _distinct(first if opened is None else _probes(first))
             masks = masks[: next(self._chunks(len(masks) + 1)).stop - 1]
             scores = self._model(self.parts.compose(np.vstack([ones, masks]), rng))
             self.memory.original, self.memory.ahead = scores[0], (keys[:len(masks)], scores[1:])
             self.memory.shortcut = Shortcut(opened, masks, scores[1:]) if opened is not None and len(masks) else None
+            self.memory.sought = len(first) >= WORTH_OPENING
 
     def every(self, limit: int) -> tuple[Draws, Floats] | None:
         """Every input that can be drawn and its score, where there are at most `limit`."""
@@ -193,13 +198,15 @@ class Question:
 
     def _remembered(self, masks: Masks, rng: np.random.Generator) -> Floats:
         _ = self.original
-        if not self.memory.sought and len(masks) >= WORTH_OPENING:
-            self._seek_shortcut(masks, rng)
         keys, known = _keys(masks), self.memory.known
         if len(known) >= len(keys) and None not in (rows := list(map(known.get, keys))):
             return self.memory.answers[np.array(rows, np.intp)]
         new = dict(zip(keys, range(len(keys)), strict=True))
         old = {key: new.pop(key) for key in new.keys() & known.keys()}
+        if not self.memory.sought and len(new) >= WORTH_OPENING:
+            self._seek_shortcut(masks[list(new.values())], rng)
+            known = self.memory.known
+            old |= {key: new.pop(key) for key in new.keys() & known.keys()}
         asked = np.fromiter(new.values(), np.intp, len(new))
         answers = self._ask_masks(masks[asked], rng)
         self.memory.learn(new, answers)
@@ -223,7 +230,8 @@ class Question:
         """Through the model's shortcut for such parts where it has one that says what the model says, else by composing."""
         shortcut = self.memory.shortcut
         if shortcut is not None and len(masks):
-            first = shortcut(masks[next(self._chunks(len(masks)))])
+            probes = 0 if shortcut.believed else len(shortcut.masks)
+            first = shortcut(masks[:max(next(self._chunks(len(masks) + probes)).stop - probes, 1)])
             if first is not None:
                 return self._ask(len(masks), lambda part: masks[part], shortcut.opened, self._counted(first))
             self.memory.shortcut = None
@@ -231,17 +239,12 @@ class Question:
 
     def _seek_shortcut(self, masks: Masks, rng: np.random.Generator) -> None:
         """Open the model where that can be done, and ask it what the shortcut will be checked on."""
-        opened, (keys, probes) = self._opened(), _distinct(_probes(masks))
-        if opened is None or not len(probes):
-            return
-        scores = self._model(self.parts.compose(probes, rng))
-        self.memory.shortcut = Shortcut(opened, probes, scores)
-        new = {key: i for i, key in enumerate(keys) if key not in self.memory.known}
-        self.memory.learn(new, scores[list(new.values())][:, list(self.memory.watched)])
-
-    def _opened(self) -> Callable[[Masks], Floats] | None:
+        opened, (keys, probes) = self.model.opened(self.parts), _distinct(_probes(masks))
+        if opened is not None and len(probes):
+            scores = self._model(self.parts.compose(probes, rng))
+            self.memory.shortcut = Shortcut(opened, probes, scores)
+            self.memory.learn(keys, scores[:, list(self.memory.watched)])
         self.memory.sought = True
-        return self.model.opened(self.parts)
 
     def _ask(self, n: int, rows: Callable[[slice], Batch], model: Callable[[Any], Floats] | None = None,
              answered: Floats = _NOTHING) -> Floats:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import get_config
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
@@ -275,12 +276,12 @@ class OpenedText:
         columns = np.tile(features.astype(index), len(counts)).take(cells)
         data = values.reshape(-1).take(cells).astype(self.vectoriser.dtype)
         ends = np.searchsorted(cells, np.arange(len(counts) + 1) * len(features)).astype(index)
-        return _matrix_class()((data, columns, ends), shape=(len(counts), self._width))
+        return _matrix_class(get_config().get("sparse_interface"))((data, columns, ends), shape=(len(counts), self._width))
 
 
 @cache
-def _matrix_class() -> Any:
-    """Which of scipy's sparse classes this scikit-learn's vectorisers return."""
+def _matrix_class(setting: str | None) -> Any:
+    """Which of scipy's sparse classes vectorisers return under scikit-learn's present setting."""
     return type(CountVectorizer().fit_transform(["text"]))
 
 
