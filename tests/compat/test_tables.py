@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression
 
 from compat.models import last_step, linear, own_kernel, total
+from whytrust.compat.lime import lime_tabular as ours
 from whytrust.compat.lime.discretize import BaseDiscretizer, QuartileDiscretizer
 from whytrust.compat.lime.exceptions import LimeError
 from whytrust.compat.lime.lime_tabular import LimeTabularExplainer, RecurrentTabularExplainer
@@ -123,6 +124,28 @@ def test_discretizers_of_ones_own_say_where_to_cut(table):
 
     e = explain(table, row=np.array([1.0, -1.0, 1.0, 4.0]), discretizer=AtZero(table, [], NAMES))
     assert {name for name, _ in e.as_list()} == {"a > 0.00", "b <= 0.00", "c > 0.00", "d <= 5.00"}  # no value of d is below 0
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_statistics_of_lime_with_a_bin_of_one_value_are_drawn_from(kind):
+    lime_tabular = pytest.importorskip("lime.lime_tabular")
+    rng = np.random.default_rng(0)
+    table = np.column_stack([np.where(rng.random(800) < 0.6, 0, 1000 * rng.exponential(size=800)), 100 * rng.normal(size=800)]).astype(kind)
+    cut = lime_tabular.LimeTabularExplainer(table, random_state=0).discretizer
+    discrete = cut.discretize(table)
+    counts = [np.unique(discrete[:, i], return_counts=True) for i in (0, 1)]
+    stats = {name: getattr(cut, name) for name in ("means", "stds", "mins", "maxs")}  # lime adds 1e-11 to every one of the stds
+    stats |= {"bins": {i: np.unique(np.percentile(table[:, i], [25, 50, 75])).tolist() for i in (0, 1)},
+              "feature_values": {i: v.tolist() for i, (v, _) in enumerate(counts)},
+              "feature_frequencies": {i: (n / 800).tolist() for i, (_, n) in enumerate(counts)}}
+
+    def model(rows):
+        assert np.isfinite(rows).all()
+        return np.column_stack([rows[:, 0] <= 100, rows[:, 0] > 100]).astype(float)
+
+    found = [module.LimeTabularExplainer(table, training_data_stats=stats, random_state=0).explain_instance(
+        np.zeros(2, kind), model, num_samples=2000).as_list() for module in (lime_tabular, ours)]
+    assert dict(found[1]) == pytest.approx(dict(found[0]), abs=0.03)
 
 
 def test_statistics_stand_in_for_training_data(table):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import whytrust as wt
 from whitebox import examples
 from whytrust.core import generator
-from whytrust.domains.laws import Chooser, from_normals
+from whytrust.domains.laws import Atoms, Chooser, slice_means
 from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.question import Question
 
@@ -105,27 +105,59 @@ def test_explaining_rows_does_not_make_the_statistics_grow() -> None:
     for row in table[:50]:
         wt.explain(lambda rows: np.array([float(r[1]) for r in rows]), list(row), background=statistics, samples=50)
     assert len(pickle.dumps(statistics)) == before
-    assert sum("atoms" in key for column in statistics.columns for key in vars(column)) <= 7 + 1
+    held = [key for column in statistics.columns for key in vars(Atoms.from_training(column))]
+    assert sum(key.startswith(("complete", "controls")) for key in held) <= 2 * 7  # none for 300 categories
 
 
-@pytest.mark.parametrize("rule", ["quartile", None])
+@pytest.mark.parametrize("rule", ["quartile", "decile", None])
 def test_slices_of_a_normal_have_its_mean_and_nearly_its_spread(rule: Any) -> None:
     stats = pytest.importorskip("scipy.stats")
     column = TableStatistics.fit(generator(4).lognormal(size=(900, 1)), bins=rule).columns[0]
-    sliced = from_normals(column)
-    assert sliced.frequencies == pytest.approx(column.frequencies, abs=1e-12)
-    atoms, states = np.array(sliced.atoms), np.array(sliced.states)
+    atoms = Atoms.from_normals(column)
+    assert np.bincount(atoms.states, atoms.chances) == pytest.approx(column.frequencies, abs=1e-12)
     for state, (mean, sd, low, high) in enumerate(zip(column.means, column.sds, column.mins, column.maxs, strict=True)):
         limits = (-np.inf, np.inf) if rule is None else ((low - mean) / sd, (high - mean) / sd)
         truth = stats.truncnorm(*limits, loc=mean, scale=sd)
-        mine = atoms[states == state]
+        mine = atoms.numbers[atoms.states == state]
         assert mine.mean() == pytest.approx(truth.mean(), abs=1e-9)
-        assert mine.std() == pytest.approx(truth.std(), rel=2e-3)
+        assert mine.std() == pytest.approx(truth.std(), rel=5e-3)
         assert np.abs(truth.cdf(np.sort(mine)) - (np.arange(len(mine)) + 0.5) / len(mine)).max() < 0.5 / len(mine)
 
 
 def test_slices_of_whole_numbers_are_whole_and_stay_in_their_bins() -> None:
     column = TableStatistics.fit(generator(4).integers(-40, 90, (500, 1))).columns[0]
-    sliced = from_normals(column)
-    assert all(isinstance(atom, int) for atom in sliced.atoms)
-    assert [int(np.searchsorted(column.edges, atom)) for atom in sliced.atoms] == list(sliced.states)
+    atoms = Atoms.from_normals(column)
+    assert atoms.array.dtype == np.int64
+    np.testing.assert_array_equal(np.searchsorted(column.edges, atoms.array), atoms.states)
+
+
+@pytest.mark.parametrize("wide", [1e-3, 1e-2, 1, 1e2, 1e5, 1e9, 1e12])
+def test_slices_between_limits_that_are_close_together_are_even(wide: float) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for middle in (0.0, 0.4, -2.0):
+        low, high = middle - 0.5 / wide, middle + 0.5 / wide
+        means = slice_means(np.array([low]), np.array([high]), 64)[0]
+        assert (np.diff(means) > 0).all()
+        if wide > 10:
+            np.testing.assert_allclose((means - low) * wide, (np.arange(64) + 0.5) / 64, atol=0.02)
+        else:
+            np.testing.assert_allclose(stats.norm.cdf(means), stats.norm.cdf(low) + np.diff(stats.norm.cdf([low, high]))
+                                       * (np.arange(64) + 0.5) / 64, atol=0.01)
+
+
+def test_a_bin_of_one_value_or_without_any_has_slices_inside_it() -> None:
+    means = slice_means(np.array([0.0, -1e12, 3e11, -np.inf]), np.array([0.0, -1e11, 4e11, np.inf]), 8)
+    np.testing.assert_array_equal(means[:3], [[0.0] * 8, [-1e11] * 8, [3e11] * 8])
+    assert means[3] == pytest.approx(-means[3][::-1])
+
+
+def test_a_table_of_many_bins_is_kept_small() -> None:
+    table = generator(2).normal(size=(600, 20))
+    statistics = TableStatistics.fit(table, bins="decile")
+    for row in table[:60]:
+        parts = TableParts(row, statistics, "normal")
+        parts.draw(5, generator(0))
+    assert len(pickle.dumps(parts)) < 1.2 * len(pickle.dumps(statistics))
+    kept = sum(held.nbytes for column in statistics.columns for atoms in vars(column).values() if isinstance(atoms, Atoms)
+               for held in (*vars(atoms).values(), *vars(atoms.choose).values()) if isinstance(held, np.ndarray))
+    assert kept < 20 * 200_000

@@ -550,6 +550,19 @@ def test_one_output_of_a_shap_explanation_is_the_one_it_adds_up_to(shap, table, 
     assert found.intercept == pytest.approx(theirs.base_values[0, target])
 
 
+def test_one_output_of_three_is_refused_for_another_target(shap):
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+
+    def model(batch):
+        return np.column_stack([batch[:, 0], 2 * batch[:, 1] + 3, batch[:, 2] - 5])
+
+    one = shap.Explanation(values=np.array([0.0, 2 * rows[0, 1], 0.0]), base_values=3.0, data=rows[0])
+    found = wt.explain(model, rows[0], method=one, target=1, background=rows)
+    assert found.local_prediction == pytest.approx(found.prediction)
+    with pytest.raises(ValueError, match="add up to the score of class 1"):
+        wt.explain(model, rows[0], method=one, target=[1, 2], background=rows)
+
+
 def test_shap_s_explanations_of_texts_and_images_arrive_as_they_are(shap):
     explainer = shap.Explainer(word_count, shap.maskers.Text(r"\W"), silent=True)
     texts = ["! good film, good, really", "a good film"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ MOST_CATEGORIES = 8  # other categories with a control of their own
 NO_VARIATION = 1e-9  # in standard deviations of the column
 FEW_EDGES = 4  # so many are compared one by one; more are looked up
 FEW_STATES = 16  # so many bins or categories a column may have for its tables to be kept
-SLICES = 256  # of equal chance, in which the normal of a bin is drawn
+SLICES, FEWEST_SLICES = 1024, 8  # of equal chance, in which the normals of a column's bins are drawn together, and of each
+FLAT, NOTHING = 1e-3, 1e-12  # limits so close, in standard deviations; a chance so small
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,126 +59,131 @@ class Chooser:
 
 
 @dataclass(frozen=True, eq=False)
-class AtomLaw:
-    """One column drawn from its atoms, around a row whose value is in state `own`; a draw is the number of an atom."""
+class Atoms:
+    """What a column is drawn from: some values, the chance and the state of each, and how to choose among them."""
 
-    column: Column
-    value: Any
-    origin: float
-    choose: Chooser
+    numbers: Floats  # NaN where one is missing, or no number
     chances: Floats
-    design: Floats  # of each atom
-    controls: Floats  # (columns, atoms): mean zero given the design
-    briefly: Floats  # the same in fewer columns, where there are many in all
+    states: NDArray[np.intp]
+    array: Any  # the values as the model gets them
+    choose: Chooser
 
     @classmethod
-    def around(cls, column: Column, own: int, value: Any) -> AtomLaw:
-        """The law of a column for a row that has `value` there."""
-        return cls(column, value, _origin(column, value), *_once(column, f"atoms {own}", lambda: cls._parts(column, own)))
+    def from_training(cls, column: Column) -> Atoms:
+        """Values that occur in training."""
+        return _once(column, "training", lambda: cls(
+            np.array([np.nan if atom is None or not column.numeric else float(atom) for atom in column.atoms]),
+            np.array(column.chances), np.array(column.states), column.storage.array(column.atoms), Chooser.by(column.chances)))
 
-    @staticmethod
-    def _parts(column: Column, own: int) -> tuple[Chooser, Floats, Floats, Floats, Floats]:
-        chances, states = np.array(column.chances), np.array(column.states)
-        numbers = np.array([np.nan if atom is None or not column.numeric else float(atom) for atom in column.atoms])
-        mine = states == own
+    @classmethod
+    def from_normals(cls, column: Column) -> Atoms:
+        """A normal fitted to each bin and cut off at its edges, or, without bins, the normal of all values.
+
+        It is drawn in slices of equal chance, each at its mean: so the mean of a bin is the normal's own.
+        """
+        return _once(column, "normals", lambda: cls._sliced(column))
+
+    @classmethod
+    def _sliced(cls, column: Column) -> Atoms:
+        lows, highs, centres, sds = map(np.array, (column.mins, column.maxs, column.means, column.sds))
+        lows[1:] = np.nextafter(lows[1:], np.inf)  # a lower edge belongs to the bin below
         if column.kind == "continuous":
-            none = np.empty((0, len(states)))
-            return Chooser.by(chances), chances, _standardised(column, numbers), none, none
-        sums = np.bincount(states, chances * np.nan_to_num(numbers))
-        deviations = np.nan_to_num(numbers - (sums / column.frequencies)[states]) / column.sd
-        inside = [part for part in (deviations * mine, deviations * ~mine) if np.abs(part).max() > NO_VARIATION]
-        controls = np.vstack([_state_controls(column, own)[:, states], *inside])
-        briefly = controls
-        if column.numeric:
-            there = ~np.isnan(numbers)
-            sides = [np.where(side, numbers - np.average(numbers[side], weights=chances[side]), 0.0) / column.sd
-                     for side in (mine & there, ~mine & there) if side.any()]
-            briefly = np.array([side for side in sides if np.abs(side).max() > NO_VARIATION]).reshape(-1, len(states))
-        return Chooser.by(chances), chances, mine.astype(np.float64), controls, briefly
+            lows, highs, centres, sds = np.array([[-np.inf], [np.inf], [column.mean], [column.sd]])
+        slices = max(SLICES // len(sds), FEWEST_SLICES)
+        scale = np.where(sds > 0, sds, 1.0)
+        means = centres[:, None] + sds[:, None] * slice_means((lows - centres) / scale, (highs - centres) / scale, slices)
+        numbers = np.clip(means, lows[:, None], highs[:, None])
+        if column.storage.whole:  # rounded without leaving the bin
+            numbers = column.storage.within_limits(np.clip(np.rint(numbers), np.ceil(lows)[:, None], np.floor(highs)[:, None]))
+        numbers, states = numbers.ravel(), np.repeat(np.arange(len(sds)), slices)
+        chances = column.frequencies[states] / slices
+        if column.atoms[-1] is None:
+            numbers, states = np.append(numbers, np.nan), np.append(states, len(sds))
+            chances = np.append(chances, column.chances[-1])
+        return cls(numbers, chances, states, column.storage.numbers(numbers), Chooser.by(chances))
 
-    def width(self, brief: bool) -> int:
-        """How many controls there are."""
-        return len(self.briefly if brief else self.controls)
 
-    def draw(self, place: Floats) -> NDArray[np.intp]:
-        """Atoms whose cumulated chances enclose each number of `place`, uniform in [0, 1)."""
-        return self.choose(place)
+def slice_means(lows: Floats, highs: Floats, slices: int) -> Floats:
+    """(pairs of limits, slices): the means of slices, of equal chance, of the standard normal between two limits."""
+    lows, highs, steps = lows[:, None], highs[:, None], np.arange(slices + 1) / slices
+    below, above = ndtr(lows), ndtr(highs)
+    limits = ndtri(below + (above - below) * steps)
+    limits[:, :1], limits[:, -1:] = lows, highs
+    heights = np.exp(-(limits**2) / 2) / math.sqrt(2 * math.pi)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.clip((heights[:, :-1] - heights[:, 1:]) * slices / (above - below), limits[:, :-1], limits[:, 1:])
+        even = lows + (highs - lows) * (steps[:-1] + 0.5 / slices)
+    # Between limits that lie close together a normal is flat, and differences of its values are rounding; far out is nothing.
+    return np.where(highs - lows < FLAT, even, np.where(above - below > NOTHING, means, np.clip(0.0, lows, highs)))
 
-    def seen(self, drawn: NDArray[np.intp], controls: NDArray[Any], brief: bool) -> Floats:
-        """How the interpretable model sees each draw; the controls are written into (width, draws)."""
-        table = self.briefly if brief else self.controls
-        table.astype(controls.dtype).take(drawn, axis=1, out=controls, mode="clip")
-        return np.asarray(self.design.take(drawn))
+
+@dataclass(frozen=True, eq=False)
+class AtomLaw:
+    """One column drawn from atoms, around a row whose value is in state `own`; a draw is the number of an atom."""
+
+    column: Column
+    own: int
+    value: Any
+    atoms: Atoms
+
+    @property
+    def origin(self) -> float:
+        """Where the row itself stands in the design."""
+        column, value = self.column, self.value
+        return 1.0 if column.kind != "continuous" else 0.0 if value is None else (float(value) - column.mean) / column.sd
+
+    @property
+    def complete(self) -> int:
+        """How many controls there are when none is left out."""
+        return self._known("complete", lambda: len(self._fully()))
+
+    def controls(self, brief: bool) -> NDArray[Any]:
+        """(columns, atoms): mean zero given the design; in fewer columns, and roughly, where there are many in all."""
+        return self._known(f"controls {brief}", self._briefly if brief else self._fully)
+
+    def _known(self, what: str, work_out: Callable[[], R]) -> R:
+        few = len(self.column.frequencies) <= FEW_STATES  # tables for each of many states would outgrow the training data
+        return _once(self.atoms, f"{what} {self.own}", work_out) if few else work_out()
+
+    def seen(self, drawn: NDArray[np.intp]) -> Any:
+        """How the interpretable model sees each draw."""
+        if self.column.kind == "continuous":  # a missing value stands at the mean
+            return np.nan_to_num((self.atoms.numbers.take(drawn) - self.column.mean) / self.column.sd)
+        return self.atoms.states.take(drawn) == self.own
 
     def array_of(self, drawn: NDArray[np.integer[Any]]) -> Any:
         """The drawn column as the model gets it; a number beyond the last atom's stands for the row's own value."""
-        storage, atoms = self.column.storage, self.column.atoms
-        if (drawn == len(atoms)).any():
-            return storage.array([*atoms, self.value]).take(drawn)
-        return _once(self.column, "array", lambda: storage.array(atoms)).take(drawn)
+        if (drawn == len(self.atoms.chances)).any():
+            return self.column.storage.array([*self.column.atoms, self.value]).take(drawn)
+        return self.atoms.array.take(drawn)
+
+    def _fully(self) -> Floats:
+        numbers, chances, states = self.atoms.numbers, self.atoms.chances, self.atoms.states
+        if self.column.kind == "continuous":
+            return np.empty((0, len(states)))
+        frequencies = np.maximum(np.bincount(states, chances), 1e-300)
+        means = np.bincount(states, chances * np.nan_to_num(numbers)) / frequencies
+        deviations, mine = np.nan_to_num(numbers - means[states]) / self.column.sd, states == self.own
+        inside = [part for part in (deviations * mine, deviations * ~mine) if np.abs(part).max() > NO_VARIATION]
+        return np.vstack([_state_controls(self.column, self.own)[:, states], *inside])
+
+    def _briefly(self) -> NDArray[np.float32]:
+        numbers, chances = self.atoms.numbers, self.atoms.chances
+        if not self.column.numeric or self.column.kind == "continuous":
+            return self._fully().astype(np.float32)
+        mine, there = self.atoms.states == self.own, ~np.isnan(numbers)
+        sides = [np.where(side, numbers - np.average(numbers[side], weights=chances[side]), 0.0) / self.column.sd
+                 for side in (mine & there, ~mine & there) if chances[side].sum() > 0]
+        varying = [side for side in sides if np.abs(side).max() > NO_VARIATION]
+        return np.array(varying, np.float32).reshape(-1, len(numbers))
 
 
-def from_normals(column: Column) -> Column:
-    """The same column drawn from a normal fitted to each bin and cut off at the bin's edges, in place of training values.
-
-    A normal is drawn in slices of equal chance, each at its mean: no draw is farther from a normal number than a slice is wide,
-    and the mean of a bin is the normal's own. Without bins it is the normal of all values.
-    """
-    kept: Column = _once(column, "normals", lambda: _sliced(column))
-    return kept
-
-
-def _sliced(column: Column) -> Column:
-    lows, highs, centres, sds = map(np.array, (column.mins, column.maxs, column.means, column.sds))
-    lows[1:] = np.nextafter(lows[1:], np.inf)  # a lower edge belongs to the bin below
-    slices = SLICES
-    if column.kind == "continuous":
-        lows, highs, centres, sds = np.array([[-np.inf], [np.inf], [column.mean], [column.sd]])
-        slices = 4 * SLICES
-    atoms: list[Any] = []
-    chances: list[float] = []
-    states: list[int] = []
-    for state, (low, high, centre, sd) in enumerate(zip(lows, highs, centres, sds, strict=True)):
-        found = np.array([centre])
-        if sd > 0:
-            found = np.clip(centre + sd * _slice_means((low - centre) / sd, (high - centre) / sd, slices), low, high)
-        if column.storage.whole:  # rounded without leaving the bin
-            found = column.storage.within_limits(np.clip(np.rint(found), np.ceil(low), np.floor(high)))
-        atoms += map(int, found) if column.storage.whole else found.tolist()
-        chances += [float(column.frequencies[state]) / len(found)] * len(found)
-        states += [state] * len(found)
-    if column.atoms[-1] is None:
-        atoms, chances, states = [*atoms, None], [*chances, column.chances[-1]], [*states, column.states[-1]]
-    return replace(column, atoms=tuple(atoms), chances=tuple(chances), states=tuple(states))
-
-
-def _slice_means(low: float, high: float, slices: int) -> Floats:
-    """The means of so many slices, of equal chance, of the standard normal between two limits."""
-    below, above = ndtr(low), ndtr(high)
-    limits = ndtri(below + (above - below) * np.arange(slices + 1) / slices)
-    limits[0], limits[-1] = low, high
-    heights = np.exp(-(limits**2) / 2) / math.sqrt(2 * math.pi)
-    return np.asarray((heights[:-1] - heights[1:]) * slices / (above - below))
-
-
-def _once(column: Column, what: str, work_out: Callable[[], Any]) -> Any:
+def _once(holder: Any, what: str, work_out: Callable[[], R]) -> R:
     """What follows from a column's summary alone is kept beside it, for the next row that is explained."""
-    if len(column.frequencies) > FEW_STATES:
-        return work_out()  # a table for each of thousands of categories would outgrow the training data
-    kept = vars(column)
+    kept = vars(holder)
     if what not in kept:
         kept[what] = work_out()
-    return kept[what]
-
-
-def _standardised(column: Column, values: Floats) -> Floats:
-    """(value − mean) / sd; a missing value stands at the mean."""
-    return np.asarray(np.nan_to_num((values - column.mean) / column.sd))
-
-
-def _origin(column: Column, value: Any) -> float:
-    """Where the row itself stands in the design."""
-    return 1.0 if column.kind != "continuous" else 0.0 if value is None else (float(value) - column.mean) / column.sd
+    return cast(R, kept[what])
 
 
 def _state_controls(column: Column, own: int) -> Floats:

@@ -57,6 +57,16 @@ class Storage:
             dtype = pandas.CategoricalDtype(index, ordered=self.ordered)
         return pandas.Series(filled, dtype=dtype).array
 
+    def numbers(self, values: Floats) -> Any:
+        """Floats (NaN is missing) as an array of this dtype; whole numbers are rounded."""
+        beyond_int64 = self.whole and (np.isnan(values).any() or np.abs(values).max(initial=0.0) >= 2.0**63)
+        if self.dtype in ("object", "|O") or beyond_int64:
+            return self.array(None if v != v else round(v) if self.whole else v for v in values.tolist())
+        exact = np.rint(values).astype(np.int64) if self.whole else values
+        if self.frame:
+            return need("pandas", "tables").Series(exact, dtype=self.dtype).array
+        return exact.astype(self.dtype)
+
     def within_limits(self, values: Floats) -> Floats:
         """Numbers that this dtype can hold: whole ones rounded and inside its range, others as they are."""
         if not self.whole or self.dtype in ("object", "|O"):

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
-from whytrust.domains.laws import AtomLaw as AtomLaw
-from whytrust.domains.laws import from_normals
+from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
 from whytrust.views import TableView
 
@@ -174,7 +173,7 @@ class TableParts:
         columns = self.statistics.columns
         located = [c.locate(v) for c, v in zip(columns, read_row(self.row, self.statistics), strict=True)]
         normal = self.values == "normal"
-        laws = tuple(AtomLaw.around(from_normals(c) if normal and c.numeric else c, *here)
+        laws = tuple(AtomLaw(c, *here, Atoms.from_normals(c) if normal and c.numeric else Atoms.from_training(c))
                      for c, here in zip(columns, located, strict=True))
         names = tuple(c.condition(*here) for c, here in zip(columns, located, strict=True))
         shown = tuple("missing" if value is None else c.word(value) for c, (_, value) in zip(columns, located, strict=True))
@@ -183,6 +182,10 @@ class TableParts:
                 "view": TableView(self.statistics.names, shown, names)}
         for name, value in made.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by what it was made from."""
+        return type(self), (self.row, self.statistics, self.values)
 
     def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
         """Rows that keep the columns a mask shows and draw the others from training values, by frequency."""
@@ -193,14 +196,14 @@ class TableParts:
                                           for c, value in zip(self.statistics.columns, self.row, strict=True)])
         codes = []
         for law, shown, place in zip(self._training, masks.T, places, strict=True):
-            own = np.full(len(masks), len(law.chances))
-            codes.append(own if shown.all() else np.where(shown, own, law.draw(place)))
+            own = np.full(len(masks), len(law.atoms.chances))
+            codes.append(own if shown.all() else np.where(shown, own, law.atoms.choose(place)))
         return _Rows(self.statistics, self._training, codes)(slice(None))
 
     @cached_property
     def _training(self) -> tuple[AtomLaw, ...]:
         """How each column is drawn where it is hidden: always from training values."""
-        return tuple(AtomLaw.around(column, state, value)
+        return tuple(AtomLaw(column, state, value, Atoms.from_training(column))
                      for column, state, value in zip(self.statistics.columns, self._states, self.row, strict=True))
 
     def pool(self, map: Floats, how: str) -> Floats:
@@ -211,27 +214,29 @@ class TableParts:
     def draw(self, n: int, rng: np.random.Generator) -> Draws:
         """n rows, every column drawn by itself."""
         places = rng.random((len(self.names), n))
-        return self._draws([law.draw(place) for law, place in zip(self._laws, places, strict=True)])
+        return self._draws([law.atoms.choose(place) for law, place in zip(self._laws, places, strict=True)])
 
     def support(self, limit: int) -> Draws | None:
         """Every row that can be drawn, where each column has finitely many values and there are at most `limit` rows."""
         if self.values == "normal" and any(column.numeric for column in self.statistics.columns):
             return None
-        sizes = [len(law.chances) for law in self._laws]
+        sizes = [len(law.atoms.chances) for law in self._laws]
         if math.prod(sizes) > limit:
             return None
         codes = tuple(np.indices(sizes).reshape(len(sizes), -1))
-        chances = np.prod([law.chances[code] for law, code in zip(self._laws, codes, strict=True)], axis=0)
+        chances = np.prod([law.atoms.chances[code] for law, code in zip(self._laws, codes, strict=True)], axis=0)
         return self._draws(codes, chances / chances.sum())
 
     def _draws(self, drawn: Sequence[NDArray[np.intp]], chances: Floats | None = None) -> Draws:
         # Many controls are only ever weighed roughly: two a column do, and half the bytes take half the time.
-        brief = sum(law.width(False) for law in self._laws) > MANY_CONTROLS
-        widths = [law.width(brief) for law in self._laws]
+        brief = sum(law.complete for law in self._laws) > MANY_CONTROLS
+        tables = [law.controls(brief) for law in self._laws]
+        widths = [len(table) for table in tables]
         controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if brief else np.float64), np.cumsum(widths)
         design = np.empty((len(drawn), len(drawn[0])))
-        for j, (law, one) in enumerate(zip(self._laws, drawn, strict=True)):
-            design[j] = law.seen(one, controls[ends[j] - widths[j]:ends[j]], brief)
+        for j, (law, table, one) in enumerate(zip(self._laws, tables, drawn, strict=True)):
+            design[j] = law.seen(one)
+            table.take(one, axis=1, out=controls[ends[j] - widths[j]:ends[j]], mode="clip")
         design = np.ascontiguousarray(design.T)
         owner = np.repeat(np.arange(len(widths)), widths)
         origin = np.array([law.origin for law in self._laws])

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from whytrust.compat.lime.seeds import seed_of
 from whytrust.core import Floats, generator
 from whytrust.domains.columns import PERCENTILES, Column, RawColumn, fit_numbers, read_table
-from whytrust.domains.laws import from_normals
+from whytrust.domains.laws import Atoms
 
 ENTROPY_DEPTH = 3  # at most eight bins
 STATISTICS = ("means", "stds", "mins", "maxs")
@@ -68,11 +68,9 @@ class BaseDiscretizer:
 
     def get_undiscretize_values(self, feature: int, values: Any) -> Floats:
         """One value drawn from each of these bins of a column."""
-        column = from_normals(self.columns[feature])
-        atoms = np.array([np.nan if atom is None else float(atom) for atom in column.atoms])
-        states = np.asarray(values, dtype=np.intp)
-        first, counts = np.searchsorted(column.states, states), np.bincount(column.states)[states]
-        return np.asarray(atoms[first + (self.random_state.random(states.shape) * counts).astype(np.intp)])
+        atoms, states = Atoms.from_normals(self.columns[feature]), np.asarray(values, dtype=np.intp)
+        first, counts = np.searchsorted(atoms.states, states), np.bincount(atoms.states)[states]
+        return np.asarray(atoms.numbers[first + (self.random_state.random(states.shape) * counts).astype(np.intp)])
 
     def _column(self, feature: int, raw: RawColumn, edges: Floats) -> Column:
         if self.data_stats is not None:

@@ -162,6 +162,12 @@ def _of_target(answer: tuple[Any, Any, Any], dimensions: int, question: Question
         return values, base, 1.0, []
     score = float(question.original[question.target])
     misses = [np.inf] if base is None else [abs(base + values.sum() - s) for s in (score, 1 - score)]
+    if classes > 2 and base is not None:
+        nearest = int(np.abs(question.original - base - values.sum()).argmin())
+        if nearest != question.target and abs(question.original[nearest] - base - values.sum()) <= NEAR < misses[0]:
+            found = question.model.class_name(nearest, classes)
+            raise ValueError(f"{name} has values of one output, which add up to the score of {found}; ask for that target, or "
+                             f"pass the values of the target's own output, explanation[..., {question.target}]")
     if classes > 2 or (given and misses[0] <= NEAR < misses[-1]):
         own = question.model.class_name(question.target, classes)
         return values, base, 1.0, [f"{name} has values of one output, taken to be that of {own}."]
