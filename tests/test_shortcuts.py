@@ -9,6 +9,7 @@ import whytrust as wt
 from whitebox import Bits, Net
 from whytrust.checked import CheckedModel
 from whytrust.core import generator
+from whytrust.domains.image import ImageParts
 from whytrust.question import WORTH_OPENING, Question
 
 
@@ -135,6 +136,27 @@ def test_a_shortcut_is_checked_like_any_answer():
     question.score(MASKS[::2], generator(0))
     with pytest.raises(ValueError, match="finite scores, got nan"):
         question.score(MASKS[1::20], generator(0))
+
+
+# --- blocks of batches ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fill", ["segment_mean", "noise"])
+def test_inputs_are_composed_for_several_batches_and_asked_batch_by_batch(fill, monkeypatch):
+    image = generator(0).random((6, 8, 3))
+    parts = ImageParts.cut(image, "grid:3x3", fill=fill)
+    composed, asked = [], []
+    compose = ImageParts.compose
+    monkeypatch.setattr(ImageParts, "compose", lambda self, masks, rng: composed.append(len(masks)) or compose(self, masks, rng))
+    monkeypatch.setattr("whytrust.question.BLOCK", 7 * image.nbytes)
+    found = Question(CheckedModel(lambda batch: asked.append(len(batch)) or batch.mean(axis=(1, 2, 3))), parts, batch_size=3)
+    masks = MASKS[~MASKS.all(axis=1)][:50]
+    scores = found.score(masks, generator(1))
+    whole = compose(parts, masks, generator(1))
+    np.testing.assert_allclose(scores, whole.mean(axis=(1, 2, 3)), atol=1e-12)
+    assert max(composed) == 6  # two batches of three: a third would not fit
+    assert max(asked) == 3
+    assert sum(composed) == sum(asked)
 
 
 # --- texts of which a model reads only the beginning ------------------------------------------------------------------

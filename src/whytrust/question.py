@@ -18,6 +18,8 @@ WORTH_OPENING = 64
 """With fewer masks than this a model is not opened: checking the shortcut would cost as much as it saves."""
 PROBES = 5
 """Masks on which a shortcut must say what the model says before it is believed."""
+BLOCK = 1 << 22
+"""Bytes of inputs that are composed at once where batches are smaller."""
 _NOTHING = np.empty((0, 0))
 
 
@@ -137,7 +139,7 @@ class Question:
         asked = masks[~whole]
         key = hashlib.blake2b(np.packbits(asked).tobytes(), digest_size=16).hexdigest()
         answers[~whole] = self._streamed(f"{key}-{len(asked)}", rng, lambda: self._ask(
-            len(asked), lambda part: self.parts.compose(asked[part], rng)))[:, self._column]
+            len(asked), _InBlocks(self.parts, asked, rng)))[:, self._column]
         return answers
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Draws, Floats]:
@@ -235,7 +237,7 @@ class Question:
             if first is not None:
                 return self._ask(len(masks), lambda part: masks[part], shortcut.opened, self._counted(first))
             self.memory.shortcut = None
-        return self._ask(len(masks), lambda part: self.parts.compose(masks[part], rng))
+        return self._ask(len(masks), _InBlocks(self.parts, masks, rng))
 
     def _seek_shortcut(self, masks: Masks, rng: np.random.Generator) -> None:
         """Open the model where that can be done, and ask it what the shortcut will be checked on."""
@@ -268,11 +270,31 @@ class Question:
         return scores
 
     def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
-        if not self.memory.batch:
+        if not self.batch_size and not self.memory.batch:
             self.memory.batch = _default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
         size = self.batch_size or self.memory.batch
         for start in range(first, n, size):
             yield slice(start, min(start + size, n))
+
+
+@dataclass
+class _InBlocks:
+    """The inputs of batch after batch of masks, composed for several batches at once while their pieces are in the cache."""
+
+    parts: Parts
+    masks: Masks
+    rng: np.random.Generator
+    start: int = 0
+    block: Any = ()
+    room: int = 0  # inputs that a block may have; not known before the first
+
+    def __call__(self, part: slice) -> Batch:
+        if part.stop > self.start + len(self.block):
+            stop = part.start + max(self.room // (part.stop - part.start), 1) * (part.stop - part.start)
+            self.start, self.block = part.start, self.parts.compose(self.masks[part.start:stop], self.rng)
+            self.room = BLOCK // max(self.block[0].nbytes, 1) if isinstance(self.block, np.ndarray) else 0
+        whole = part.stop - part.start == len(self.block)
+        return self.block if whole else self.block[part.start - self.start:part.stop - self.start]
 
 
 def _keys(masks: Masks) -> list[bytes]:

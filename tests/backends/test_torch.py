@@ -308,6 +308,24 @@ def test_modes_come_back_after_an_error_too(ask, fast):
     assert_same(before, everything(net))
 
 
+@pytest.mark.parametrize("preprocess", [lambda batch: batch, lambda batch: batch[:, ::-1], lambda batch: batch.reshape(4, 5)])
+def test_a_preprocessing_that_returns_the_batch_or_a_view_does_not_get_it_changed(preprocess):
+    net = nn.Sequential(nn.ReLU(inplace=True), mlp(dtype=torch.float32))
+    rows = -np.random.default_rng(0).random((4, 5)).astype(np.float32)
+    before = rows.copy()
+    np.testing.assert_array_equal(wt.model(net, preprocess=preprocess)(rows), in_torch(net, np.zeros_like(rows)))
+    np.testing.assert_array_equal(rows, before)
+
+
+def test_what_a_preprocessing_has_made_is_not_copied_again():
+    given = []
+    net = nn.Sequential(nn.Identity(), mlp(dtype=torch.float32))
+    net[0].register_forward_hook(lambda _, inputs, __: given.append(inputs[0].data_ptr()))
+    made = []
+    wt.model(net, preprocess=lambda rows: made.append(rows * np.float32(2)) or made[-1])(np.ones((4, 5), np.float32))
+    assert given == [made[0].ctypes.data]
+
+
 def test_a_layer_that_works_in_place_does_not_change_the_batch():
     batch = IMAGES.copy()
     net = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(192, 2).double())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,12 @@ def adapt(obj: Any, device: Any = None, fast: bool | str = False) -> tuple[Torch
     if device is not None:
         device = _device(obj, name, device)
     return TorchScores(obj, device, fast), {"name": name, "layout": "NCHW"}
+
+
+class Fresh(NamedTuple):
+    """An array that a preprocessing has just made: what the module does to it harms nobody."""
+
+    array: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +128,9 @@ class TorchScores:
         """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor of floats."""
         torch = need("torch", "torch")
         if not isinstance(preprocess, torch.nn.Module):
-            return preprocess(batch)
+            made = preprocess(batch)
+            arrays = isinstance(made, np.ndarray) and isinstance(batch, np.ndarray)
+            return Fresh(made) if arrays and not np.may_share_memory(made, batch) else made
         with evaluating(preprocess), torch.no_grad():
             return preprocess(self._floats(batch))
 
@@ -179,15 +187,16 @@ class TorchScores:
         return (self.device or ("cpu" if first is None else str(first.device)), torch.float32 if real is None else real.dtype)
 
     def _inputs(self, batch: Batch) -> Any:
-        """A batch as the module takes it; always a copy, because a layer may work in place."""
+        """A batch as the module takes it; a copy of what others hold, because a layer may work in place."""
         torch = need("torch", "torch")
+        fresh, batch = (True, batch.array) if isinstance(batch, Fresh) else (False, batch)
         if not isinstance(batch, torch.Tensor):
             array = _numbers(batch)
             if array.dtype.kind in "iu" and _takes_tokens(self.module):
                 return torch.from_numpy(np.array(array, dtype=np.int64)).to(self.home)
             home, dtype = self._place
             as_laid = array.ndim == 4 and self._copy is None and self._as_laid is not False
-            return _tensor(array, dtype, "K" if as_laid else "C").to(home, dtype)
+            return _tensor(array, dtype, "K" if as_laid else "C", fresh).to(home, dtype)
         whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
         meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
         inputs = batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
@@ -312,11 +321,15 @@ def _numbers(batch: Batch) -> Any:
     return array
 
 
-def _tensor(batch: Batch, dtype: Any, order: Literal["C", "K"]) -> Any:
-    """A copy in float64 for modules of that, else in float32."""
+def _tensor(batch: Batch, dtype: Any, order: Literal["C", "K"], fresh: bool = False) -> Any:
+    """In float64 for modules of that, else in float32; a copy, unless the batch is fresh and so already."""
     torch = need("torch", "torch")
     array = batch.detach().cpu().double().numpy() if isinstance(batch, torch.Tensor) else _numbers(batch)
-    return torch.from_numpy(np.array(array, dtype=np.float64 if dtype == torch.float64 else np.float32, order=order))
+    kind = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
+    as_it_is = fresh and array.dtype == kind and array.flags.writeable and min(array.strides, default=0) > 0
+    if as_it_is and (order == "K" or array.flags.c_contiguous):
+        return torch.from_numpy(array)
+    return torch.from_numpy(np.array(array, dtype=kind, order=order))
 
 
 def _array(tensor: Any) -> Floats:
