@@ -174,3 +174,16 @@ def test_generators_of_different_cases_differ_and_repeat():
     draws = {case: generator(0, *case).random() for case in [(), (1,), (2,), ("a",), ("a", 1)]}
     assert len(set(draws.values())) == 5
     assert draws[("a", 1)] == generator(0, "a", 1).random()
+
+
+def test_a_model_that_returns_nothing_is_told_so():
+    with pytest.raises(ValueError, match="must return one row of scores for each input, got None"):
+        wt.model(lambda batch: None)([1])
+
+
+def test_what_a_model_raises_comes_in_one_line():
+    def model(batch):
+        raise ValueError("first\n  second")
+
+    with pytest.raises(ValueError, match="raised ValueError: first second on a batch of 1"):
+        wt.model(model)([1])

@@ -146,13 +146,14 @@ class CheckedModel:
             return ask()
         except Exception as error:
             raise ValueError(
-                f"{self.name} raised {type(error).__name__}: {error} on a batch of {len(batch)} inputs ({_kind(batch)}); "
+                f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs "
+                f"({_kind(batch)}); "
                 f"it must accept such a batch and return one row of scores for each input{self._hint(batch, error)}"
             ) from error
 
     def _hint(self, batch: Batch, error: Exception) -> str:
         """What to try where a net was given images of a shape that it does not take."""
-        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension", str(error)):
+        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension|axis|axes", str(error)):
             return ""
         grey = batch.ndim == 3 and self.layout == "NHWC" and hasattr(self.function, "takes_floats")
         if batch.ndim != 4 and not grey:
@@ -165,6 +166,8 @@ class CheckedModel:
                 f"wt.model(…, {turned}, or a preprocess= that makes the size it wants")
 
     def _array(self, raw: Any, n: int) -> Floats:
+        if raw is None:
+            raise ValueError(f"{self.name} must return one row of scores for each input, got None; does its code return them?")
         try:
             values = np.asarray(raw.detach().cpu().double() if hasattr(raw, "detach") else raw)
             if values.dtype.kind not in "biufO" or isinstance(raw, np.ma.MaskedArray):

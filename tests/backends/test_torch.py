@@ -152,6 +152,20 @@ def test_a_net_that_counts_on_the_usual_order_gets_it(kind, made):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.filterwarnings("ignore:fast is given up")
+def test_a_net_that_views_works_fast_and_with_gradients():
+    net, images = seeded(Viewing), np.random.default_rng(0).random((2, 8, 8, 3)).astype(np.float32)
+
+    def tensors(batch):
+        return torch.as_tensor(batch).permute(0, 3, 1, 2)
+
+    expected = in_torch(net, np.ascontiguousarray(turned(images)))
+    np.testing.assert_allclose(wt.model(net, preprocess=tensors, fast=True)(images), expected, atol=1e-6)
+    scores, gradient = wt.model(net, preprocess=tensors).vjp(images, np.ones((2, 2)))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert gradient.shape == images.shape
+
+
 class TextNet(nn.Module):
     def __init__(self):
         super().__init__()

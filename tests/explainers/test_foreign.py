@@ -550,6 +550,16 @@ def test_one_output_of_a_shap_explanation_is_the_one_it_adds_up_to(shap, table, 
     assert found.intercept == pytest.approx(theirs.base_values[0, target])
 
 
+def test_values_with_names_are_matched_by_name(shap):
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(10, random_state=0).fit(rows, rows["a"] > 0)
+    theirs = shap.TreeExplainer(forest)(rows.iloc[:2])
+    for order in ([0, 1, 2], [2, 0, 1]):
+        found = wt.explain(forest, rows.iloc[:2], method=theirs[:, order], background=rows, target=1)
+        assert all(np.array_equal(one.scores, theirs.values[i, :, 1]) for i, one in enumerate(found))
+
+
 def test_one_output_of_three_is_refused_for_another_target(shap):
     rows = np.random.default_rng(0).normal(size=(50, 3))
 

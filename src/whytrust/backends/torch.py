@@ -146,7 +146,7 @@ class TorchScores:
             leaf = self._leaf(batch)
             # A copy, because layers that work in place refuse a leaf, and would change it.
             prepared = leaf.clone() if preprocess is None else self._preprocessed(leaf.clone(), preprocess, batch)
-            outputs = scores_of(self.module(prepared.to(self._dtype).to(self.home)))
+            outputs = scores_of(self.module(prepared.to(self._dtype).to(self.home).contiguous()))
 
         def pull(weights: Floats) -> Floats:
             # Checkpointed modules run forward again here, so they must be in eval mode here too.
@@ -200,7 +200,7 @@ class TorchScores:
         whole = not (batch.is_floating_point() or batch.is_complex() or batch.dtype == torch.bool)
         meant = batch.dtype in (torch.int64, torch.int32) or _takes_tokens(self.module)
         inputs = batch.to(torch.int64 if whole and meant else self._dtype, copy=True).to(self.home)
-        return inputs.contiguous() if self._as_laid is False else inputs
+        return inputs.contiguous() if self._as_laid is False or self._copy is not None else inputs
 
     def _floats(self, batch: Batch) -> Any:
         """A copy in float32, or float64 where the module has that: half precision is for the module alone."""

@@ -30,9 +30,14 @@ def input_of(question: Question) -> Batch:
 
 
 def taken_by_source(question: Question) -> Batch:
-    """A batch of one as the user's own object takes it: after the model's preprocessing."""
+    """A batch of one as the user's own object takes it: after the model's preprocessing, and in order in memory."""
     batch = input_of(question)
-    return batch if question.model.preprocess is None else question.model.preprocess(batch)
+    if question.model.preprocess is None:
+        return batch
+    made = question.model.preprocess(batch)
+    if hasattr(made, "contiguous"):
+        return made.contiguous()
+    return np.ascontiguousarray(made) if isinstance(made, np.ndarray) else made
 
 
 def plain_settings(options: dict[str, Any], pooling: str | None) -> dict[str, Any]:

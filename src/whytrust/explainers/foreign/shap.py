@@ -15,7 +15,7 @@ from whytrust.explainers.foreign.calling import called, input_of, plain_settings
 from whytrust.explainers.foreign.laying import Laid, Laying, located
 from whytrust.explanation import Explanation
 from whytrust.question import Question
-from whytrust.views import TextView
+from whytrust.views import TableView, TextView
 
 NEAR = 0.01
 """Shapley values add up to the explained output; one that is farther than this from the model's score is another quantity."""
@@ -110,9 +110,18 @@ class ShapResult:
             values, data = np.asarray(values)[None], None if data is None else [data]
         elif len(values) != 1:
             raise ValueError(f"method must explain one input, got a shap.Explanation of {len(values)}; pass explanation[i]")
+        if isinstance(question.parts.view, TableView):
+            order = _by_name(getattr(self.result, "feature_names", None), question.parts.view.columns)
+            values, data = np.asarray(values)[:, order], None if data is None else [np.asarray(data[0], object)[order]]
         lay = Laying(question, "shap Explanation", self.pooling, additive=True, stretch=True)
         answer, dimensions = (values, self.result.base_values, data), len(shape) + 1 if data is None else np.ndim(data)
         return _explained(lay, answer, dimensions, plain_settings({}, self.pooling), given=True)
+
+
+def _by_name(named: Any, columns: Sequence[str]) -> list[int]:
+    """Where the values of each column are: by their names where these are the columns', else in the same order."""
+    names = [] if named is None else [str(name) for name in named]
+    return [names.index(column) for column in columns] if set(names) == set(columns) else list(range(len(columns)))
 
 
 def _explained(lay: Laying, answer: tuple[Any, Any, Any], dimensions: int, settings: dict[str, Any],
@@ -131,7 +140,7 @@ def _explained(lay: Laying, answer: tuple[Any, Any, Any], dimensions: int, setti
         notes.append(f"{name} states no base value: the intercept is not known (0 stands there), nor is a local prediction.")
     if total is not None and abs(total - prediction) > NEAR * max(1.0, abs(prediction)):
         notes.append(f"Base value and values add up to {total:.4g} and the model's score is {prediction:.4g}: {name} "
-                     "explains another quantity (log odds, say), so there is no local prediction.")
+                     "explains another quantity (log odds, say), or another input, so there is no local prediction.")
         total = None
     if laid.outside:
         notes.append(f"{sign * laid.outside:+.3g} lies on no part and is counted to the intercept.")
