@@ -20,10 +20,10 @@ LAYERS = [
     {"surrogate"},
     {"local"},
     {"backends"},
-    {"domains", "explainers", "models"},
+    {"domains", "explainers", "attacks", "models"},
     {"inputs"},
     {"api"},
-    {"loading"},
+    {"loading", "attacking"},
     {"", "cli", "compat", "demo"},
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
@@ -69,12 +69,12 @@ def test_core_imports_numpy_alone():
     tree = ast.parse((SOURCE / "core.py").read_text() + (SOURCE / "checked.py").read_text().replace("from __future__", "#"))
     tops = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     tops |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
-    assert tops <= {"__future__", "collections", "contextlib", "dataclasses", "hashlib", "importlib", "numpy", "re",
+    assert tops <= {"__future__", "collections", "contextlib", "dataclasses", "difflib", "hashlib", "importlib", "numpy", "re",
                     "typing", "whytrust", "zlib"}
 
 
 def test_the_public_face_is_these_names():
-    assert sorted(whytrust.__all__) == ["Explanation", "Gallery", "MissingExtra", "SomeFailed", "explain", "methods", "model"]
+    assert sorted(whytrust.__all__) == ["Attacked", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "explain", "methods", "model"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

@@ -131,7 +131,10 @@ def test_unknown_commands_and_options_exit_with_2(capsys):
 
 def test_methods_doctor_version_and_help(capsys):
     assert "lime" in run(capsys, "methods")[1]
-    assert {"name", "kind", "about"} == set(json.loads(run(capsys, "methods", "--json")[1])[0])
+    rows = {row["name"]: row for row in json.loads(run(capsys, "methods", "--json")[1])}
+    assert rows["integrated_gradients"]["goal"] == "contribution"
+    assert rows["saliency/vargrad"]["gradients"]
+    assert rows["lime"]["paper"] == "Ribeiro et al. 2016"
     assert "ready" in run(capsys, "doctor")[1]
     assert "extras" in json.loads(run(capsys, "doctor", "--json")[1])
     assert "explain" in run(capsys)[1]

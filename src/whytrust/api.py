@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -10,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from whytrust import inputs
+from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import Parts, generator
-from whytrust.explainers import CATALOGUE, foreign
+from whytrust.core import Parts, generator, near
+from whytrust.explainers import CATALOGUE, NAMES, foreign
+from whytrust.explainers.gradients import Pooled
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress
 from whytrust.question import Question
@@ -50,7 +51,7 @@ def model(obj: Any, **options: Any) -> CheckedModel:
     known = general.union(*(backend.OPTIONS for backend in BACKENDS))
     for name in options:
         if name not in known:
-            raise TypeError(f"wt.model has no option {name!r}{_near(name, known)}; it has {', '.join(sorted(known))}")
+            raise TypeError(f"wt.model has no option {name!r}{near(name, known)}; it has {', '.join(sorted(known))}")
     if options.get("classes") is not None:
         options["classes"] = tuple(str(c) for c in options["classes"])
     own = {name: options.pop(name) for name in list(options) if name not in general}
@@ -93,22 +94,23 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     `method` is a name from wt.methods(), an explainer (question, rng) -> Explanation, or what others made: captum's, shap's and
     lime's explainers, shap's and lime's explanations, f(model, inputs, targets, **options) -> array, or an array of values (for
     several inputs, one entry each). Hyper-parameters then go to them, and `pooling` says how their values become one a part.
+    A list of methods gives a list of explanations that share model calls; each takes the hyper-parameters that it knows.
     """
     wrapped = _wrap(model)
     generator(seed)
-    explainer, of_parts, batch_size = _sort_out(method, hyper_parameters)
-    of_parts = inputs.prepare(of_parts)
+    given = _sort_out(method, hyper_parameters)
+    of_parts = inputs.prepare(given.of_parts)
     items = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
-    ask = _Asking(wrapped, explainer, target, parts, int(seed), of_parts, batch_size)
+    ask = _Asking(wrapped, given.explainers, given.several, target, parts, int(seed), of_parts, given.batch_size)
     with Progress("explaining") as progress:
         if items is None:
             return ask(x, progress)
         results: list[Any] = []
         errors: dict[int, Exception] = {}
-        explainers = explainer.each(len(items)) if hasattr(explainer, "each") else [explainer] * len(items)
+        each = [e.each(len(items)) if hasattr(e, "each") else [e] * len(items) for e in given.explainers]
         for index, item in enumerate(items):
             try:
-                results.append(replace(ask, explainer=explainers[index])(item, progress))
+                results.append(replace(ask, explainers=tuple(e[index] for e in each))(item, progress))
             except (ValueError, TypeError, OSError) as error:
                 results.append(None)
                 errors[index] = error
@@ -124,7 +126,8 @@ class _Asking:
     """One call of explain, for each of its inputs."""
 
     model: CheckedModel
-    explainer: Callable[[Question, np.random.Generator], Explanation]
+    explainers: tuple[Callable[[Question, np.random.Generator], Explanation], ...]
+    several: bool  # were several methods asked for?
     target: Any
     parts: Any
     seed: int
@@ -136,22 +139,30 @@ class _Asking:
             return self._answered(item, progress)
 
     def _answered(self, item: Any, progress: Progress) -> Any:
-        parts = getattr(self.explainer, "own_parts", None) if self.parts is None else self.parts
+        own = next((e.own_parts for e in self.explainers if hasattr(e, "own_parts")), None)
+        parts = own if self.parts is None else self.parts
         cut = inputs.cut(item, parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
-        if hasattr(self.explainer, "ahead") and self._surely_a_target():
-            self.explainer.ahead(first, generator(self.seed, "explain"))
+        early = next((e for e in self.explainers if hasattr(e, "ahead")), None)
+        if early is not None and (isinstance(early, Pooled) or self._surely_a_target()):
+            early.ahead(first, generator(self.seed, "explain"))
         targets, single = self._targets(first)
-        # The same generator for every target and every input: an input's explanation does not depend on its neighbours.
-        found = [self._explained(question) for question in first.watching(targets)]
-        return found[0] if single else found
+        # The same generator for every method, target and input: an explanation does not depend on its neighbours.
+        questions = first.watching(targets)
+        found = []
+        for place, explainer in enumerate(self.explainers):
+            before = questions[0].memory.calls if place else 0
+            some = [self._explained(explainer, question, before) for question in questions]
+            found.append(some[0] if single else some)
+        return found if self.several else found[0]
 
-    def _explained(self, question: Question) -> Explanation:
-        e = self.explainer(question, generator(self.seed, "explain"))
+    def _explained(self, explainer: Callable[[Question, np.random.Generator], Explanation], question: Question,
+                   before: int) -> Explanation:
+        e = explainer(question, generator(self.seed, "explain"))
         if not isinstance(e, Explanation):
             raise TypeError(f"method must return an Explanation of its question, got {_what(e)}; a function of your own that "
                             "returns an array takes (model, inputs, targets)")
-        return replace(e, seed=self.seed, notes=(*e.notes, *self._bytes_note(question)))
+        return replace(e, seed=self.seed, calls=e.calls - before, notes=(*e.notes, *self._bytes_note(question)))
 
     def _bytes_note(self, question: Question) -> tuple[str, ...]:
         """Nets are rarely trained on 0–255, and nothing else would show that they were given that."""
@@ -187,9 +198,16 @@ class _Asking:
         return [self.model.class_index(t, columns) for t in wanted], not many
 
 
-def methods() -> list[dict[str, str]]:
-    """The catalogue: name, kind and one line of every explainer and every way to cut an input into parts."""
-    rows = [{"name": name, "kind": "explainer", "about": line} for name, _, line in CATALOGUE]
+def methods() -> list[dict[str, Any]]:
+    """The catalogue: every explainer, attack and way to cut an input into parts, with one line each.
+
+    An explainer also has a goal (what its scores are meant to say), whether it needs gradients, and the paper it comes from.
+    """
+    rows: list[dict[str, Any]] = [
+        {"name": e.name, "kind": "explainer", "about": e.about, "goal": e.goal, "gradients": e.gradients, "paper": e.paper}
+        for e in NAMES.values()]
+    rows += [{"name": name, "kind": "attack", "about": about, "gradients": True, "paper": paper}
+             for name, _, about, paper in ATTACKS]
     about = {
         "grid": "grid:4x4 · rectangles of an image", "slic": "slic:16 · compact super-pixels",
         "quickshift": "quickshift · super-pixels that follow colour (lime's default)",
@@ -202,42 +220,61 @@ def methods() -> list[dict[str, str]]:
     return rows
 
 
-def _sort_out(method: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any], int | None]:
-    """(explainer, options of the parts, batch size); an option nobody knows is an error that names its neighbour."""
+@dataclass(frozen=True)
+class _Sorted:
+    """What the options of one call of explain were for."""
+
+    explainers: tuple[Any, ...]
+    several: bool
+    of_parts: dict[str, Any]
+    batch_size: int | None
+
+
+def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
+    """Explainers, options of the parts, batch size; an option nobody knows is an error that names its neighbour."""
     options = dict(options)
     batch_size = options.pop("batch_size", None)
     part_names = {name for names in inputs.OPTIONS.values() for name in names}
     of_parts = {k: options.pop(k) for k in list(options) if k in part_names}
+    several = isinstance(method, list | tuple) and any(isinstance(one, str) or callable(one) for one in method)
+    if not several:
+        explainers: tuple[Any, ...] = (_explainer(method, options, part_names),)
+    else:
+        # Each takes the options that it knows; one that none of them knows is an error.
+        known = {one: NAMES[one].options for one in method if isinstance(one, str) and one in NAMES}
+        takes = set().union(*known.values()) if len(known) == len(set(map(str, method))) else set(options)
+        stray = next((name for name in options if name not in takes), None)
+        if stray is not None:
+            raise TypeError(f"none of {', '.join(known)} has an option {stray!r}{near(stray, takes | part_names)}")
+        explainers = tuple(_explainer(one, {k: v for k, v in options.items() if k in known.get(one, options)}
+                                      if isinstance(one, str) else {}, part_names) for one in method)
+    if any(getattr(one, "variant", None) == "reference" for one in explainers) and "background" in of_parts:
+        of_parts.setdefault("values", "normal")
+    return _Sorted(explainers, several, of_parts, batch_size)
+
+
+def _explainer(method: Any, options: dict[str, Any], part_names: set[str]) -> Any:
+    """An explainer by its name, or whatever else can be one."""
     if isinstance(method, str):
-        known = {name: cls for name, cls, _ in CATALOGUE}
-        if method not in known:
-            raise ValueError(f"method must be one of {', '.join(known)}, got {method!r}{_near(method, known)}")
-        allowed = {f.name for f in fields(known[method])}
+        if method not in NAMES:
+            raise ValueError(f"method must be one of {', '.join(e.name for e in CATALOGUE)}, those with gradients also with "
+                             f"/smoothgrad, /smoothgrad2 or /vargrad, got {method!r}{near(method, NAMES)}")
+        allowed = NAMES[method].options
         for name in options:
             if name not in allowed:
-                near = _near(name, allowed | part_names | {"batch_size"})
-                raise TypeError(f"{method} has no option {name!r}{near}; it has {', '.join(sorted(allowed)) or 'none'}, "
+                hint = near(name, allowed | part_names | {"batch_size"})
+                raise TypeError(f"{method} has no option {name!r}{hint}; it has {', '.join(sorted(allowed)) or 'none'}, "
                                 f"and inputs have {', '.join(sorted(part_names))}, batch_size")
-        method, options = known[method](**options), {}
-    else:
-        adapted = foreign.adapt(method, options)
-        if adapted is not None:
-            return adapted, of_parts, batch_size
+        return NAMES[method].make(**options)
+    adapted = foreign.adapt(method, options)
+    if adapted is not None:
+        return adapted
     if isinstance(method, type) or not callable(method):
         raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, a captum, shap "
                         f"or lime object, f(model, inputs, targets) or an array of values, got {_what(method)}")
-    if options:
-        if not is_dataclass(method) or isinstance(method, type):
-            raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")
-        method = replace(method, **options)
-    if getattr(method, "variant", None) == "reference" and "background" in of_parts:
-        of_parts.setdefault("values", "normal")
-    return method, of_parts, batch_size
-
-
-def _near(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, sorted(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    if options and (not is_dataclass(method) or isinstance(method, type)):
+        raise TypeError(f"{_what(method)} takes no options here, got {', '.join(options)}")
+    return replace(method, **options) if options else method
 
 
 def _what(obj: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,10 @@ Weights = Floats | Callable[[Floats], Floats]
 """What to pull back: a number for each score, or a function of the scores, so that a loss costs no second forward pass."""
 
 
+class Refused(ValueError):
+    """What was asked of a model cannot be had; the message is whytrust's own and says all there is to say."""
+
+
 @runtime_checkable
 class Differentiable(Protocol):
     """A model that can also pull a change of its scores back to its inputs."""
@@ -30,6 +34,25 @@ class Differentiable(Protocol):
     def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
         """(scores, gradient of (weights * scores).sum() with respect to the inputs)."""
         ...
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A model seen from one of its layers: what the layer gave for one input, and the rest of the model as a function of that.
+
+    `tail` is a model of arrays shaped (n, *values.shape). Where the values have a place in the input, it is said: character
+    spans of a text, one for each row of values (None for a special token); seconds and hertz of the middle of each frame and
+    band of a sound. `absent` is what the layer gives for nothing: the embedding of a text's padding.
+    """
+
+    values: Floats
+    tail: DifferentiableModel
+    spans: tuple[tuple[int, int] | None, ...] | None = None
+    seconds: Floats | None = None
+    hertz: Floats | None = None
+    absent: Floats | None = None
+    layer: str = ""
+    seen: tuple[int, ...] = ()  # the shape of what the net itself is given for the input
 
 
 @dataclass(frozen=True)
@@ -144,6 +167,8 @@ class CheckedModel:
     def _guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
         try:
             return ask()
+        except Refused:
+            raise
         except Exception as error:
             raise ValueError(
                 f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs "
@@ -211,22 +236,65 @@ class CheckedModel:
 
 @dataclass(frozen=True)
 class DifferentiableModel(CheckedModel):
-    """A checked model whose function has `pullback(batch, preprocess)` -> (outputs, weights of outputs -> gradient)."""
+    """A checked model whose function has `pullback(batch, preprocess)` -> (outputs, weights of outputs -> gradient).
+
+    It may also have `cut(at, batch, preprocess)` (see Cut) and `ruled(rule)`, itself with another backward pass.
+    """
 
     def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
         """(scores, gradient of (weights * scores).sum()), the gradient shaped like the batch: the one gradient primitive."""
+        scores, pull = self.linearised(batch)
+        return scores, pull(weights(scores) if callable(weights) else weights)
+
+    def linearised(self, batch: Batch) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""
         function: Any = self.function
         outputs, pull = self._guarded(lambda: function.pullback(batch, self.preprocess), batch)
         raw = self._array(outputs, len(batch))
         scores = self._columns(raw)
-        wanted = np.asarray(weights(scores) if callable(weights) else weights, dtype=np.float64)
-        if wanted.shape != scores.shape:
-            raise ValueError(f"weights must have one number for each score: expected {scores.shape}, got {wanted.shape}")
-        gradient = np.asarray(self._guarded(lambda: pull(self._pulled(raw, scores, wanted)), batch), dtype=np.float64)
-        if gradient.shape != np.shape(batch) or not np.isfinite(gradient).all():
-            raise ValueError(f"{self.name} must give finite gradients shaped like its inputs, {np.shape(batch)}, got "
-                             f"{gradient.shape}{'' if np.isfinite(gradient).all() else ' with NaN or infinite values'}")
-        return scores, gradient
+
+        def gradient_of(weights: Floats) -> Floats:
+            wanted = np.asarray(weights, dtype=np.float64)
+            if wanted.shape != scores.shape:
+                raise ValueError(f"weights must have one number for each score: expected {scores.shape}, got {wanted.shape}")
+            gradient = np.asarray(self._guarded(lambda: pull(self._pulled(raw, scores, wanted)), batch))
+            if gradient.shape != np.shape(batch) or not np.isfinite(gradient).all():
+                raise ValueError(f"{self.name} must give finite gradients shaped like its inputs, {np.shape(batch)}, got "
+                                 f"{gradient.shape}{'' if np.isfinite(gradient).all() else ' with NaN or infinite values'}; a "
+                                 "square root, a logarithm or a norm at 0 in the model is the usual cause")
+            return gradient
+
+        return scores, gradient_of
+
+    def squashed(self, raw: Floats) -> Floats:
+        """Outputs of `raw` as this model's scores."""
+        return self._columns(raw)
+
+    def cut(self, batch: Batch, at: str | None = None) -> Cut:
+        """The model seen from the layer of that name, for a batch of one input; None is where its inputs become numbers."""
+        offer = getattr(self.function, "cut", None)
+        if offer is None:
+            raise TypeError(f"{self.name} must be a torch module or a Hugging Face model to be cut at a layer, "
+                            f"got {getattr(self.function, 'kind', 'a function')}; leave the layer out")
+        values, function, places = self._guarded(lambda: offer(at, batch, self.preprocess), batch)
+        return Cut(values, replace(self, function=function, preprocess=None), **places)
+
+    def ruled(self, rule: str) -> DifferentiableModel:
+        """The same model, whose gradients follow a rule of their own: guided, deconvnet or excitation."""
+        offer = getattr(self.function, "ruled", None)
+        if offer is None:
+            raise TypeError(f"{rule} changes how a net is run backwards, and {self.name} must be a torch module for that, "
+                            f"got {getattr(self.function, 'kind', 'a function')}; saliency takes its gradients as they are")
+        return replace(self, function=offer(rule))
+
+    @property
+    def raw(self) -> RawModel:
+        """The model's own outputs, before the softmax or sigmoid that `output="logit"` asks for."""
+        kept = {f.name: getattr(self, f.name) for f in fields(CheckedModel)}
+        squashed = self.output == "logit"
+        return RawModel(**{**kept, "output": None if squashed else self.output, "threshold": None if squashed else
+                           self.threshold, "classes": None}, link="logit" if squashed else "probability" if self.output or
+                        self.threshold else None, cutoff=self.threshold)
 
     def _pulled(self, raw: Floats, scores: Floats, weights: Floats) -> Floats:
         """Weights of the scores -> weights of the model's own outputs, through what `_columns` did to them."""
@@ -237,6 +305,67 @@ class DifferentiableModel(CheckedModel):
         if self.output == "logit":
             return np.asarray(scores * (weights - (weights * scores).sum(axis=1, keepdims=True)))
         return weights
+
+
+@dataclass(frozen=True)
+class RawModel(DifferentiableModel):
+    """A model's own outputs: logits where they are known to be, which never saturate as probabilities do.
+
+    One logit of two classes stays one column: it speaks for class 1, and its negative for class 0. So whoever asks goes through
+    `toward`, `surprise`, `margins` and `labels`, which know.
+    """
+
+    link: Literal["logit", "probability"] | None = None
+    cutoff: float | None = None  # the threshold, as a probability
+
+    def toward(self, scores: Floats, targets: NDArray[np.intp]) -> Floats:
+        """Weights whose pull-back is the gradient of each target's score; one row a score row."""
+        if scores.shape[1] == 1:
+            return np.where(targets == 0, -1.0, 1.0)[:, None] if self.link == "logit" else np.ones((len(targets), 1))
+        return np.eye(scores.shape[1])[targets]
+
+    def surprise(self, scores: Floats, targets: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """(−log p of each target, its derivative with respect to the scores); scores that are not known to be probabilities
+        are taken for logits."""
+        rows = np.arange(len(scores))
+        if self.link == "probability":
+            p = np.maximum(scores[rows, targets], 1e-300)
+            weights = np.zeros_like(scores)
+            weights[rows, targets] = -1 / p
+            return -np.log(p), weights
+        if scores.shape[1] == 1:
+            sign = self.toward(scores, targets)
+            return np.logaddexp(0, -sign * scores)[:, 0], -sign * _sigmoid(-sign * scores)
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        log_sum = np.log(np.exp(shifted).sum(axis=1))
+        return log_sum - shifted[rows, targets], np.exp(shifted - log_sum[:, None]) - self.toward(scores, targets)
+
+    def margins(self, scores: Floats, targets: NDArray[np.intp]) -> Floats:
+        """How far each target is ahead of the best other class (behind, where negative), in the units of the scores."""
+        if scores.shape[1] == 1:
+            return np.asarray((self.toward(scores, targets) * (scores - self._edge))[:, 0])
+        rows = np.arange(len(scores))
+        if scores.shape[1] == 2 and self.cutoff is not None:
+            ahead = scores[:, 1] - scores[:, 0] - (self._edge if self.link == "logit" else 2 * self.cutoff - 1)
+            return np.asarray(np.where(targets == 1, ahead, -ahead))
+        others = scores.copy()
+        others[rows, targets] = -np.inf
+        return np.asarray(scores[rows, targets] - others.max(axis=1))
+
+    def labels(self, scores: Floats) -> NDArray[np.intp]:
+        """The class each row decides for, as the model itself decides."""
+        if scores.shape[1] == 1 and self.link != "logit":
+            return super().labels(scores)
+        if scores.shape[1] == 1 or (scores.shape[1] == 2 and self.cutoff is not None):
+            ones = np.ones(len(scores), dtype=np.intp)
+            return np.asarray(self.margins(scores, ones) > 0, dtype=np.intp)
+        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+
+    @property
+    def _edge(self) -> float:
+        """The logit at which the label changes."""
+        p = 0.5 if self.cutoff is None else self.cutoff
+        return float(np.log(p / (1 - p)))
 
 
 def _sigmoid(z: Floats) -> Floats:

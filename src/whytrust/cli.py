@@ -71,12 +71,19 @@ def _parser() -> argparse.ArgumentParser:
                                                         "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib")
     explain.add_argument("input", metavar="INPUT", help="a text, an image, sound or .txt file, a folder of them, rows.csv\n"
                                                         "(rows.csv:3 is one row), or a number: that input of the demo")
-    explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime)")
+    explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime); a,b,c for several")
     explain.add_argument("--target", help="class name or index; top:3 for the three likeliest (default: the predicted class)")
     explain.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
     explain.add_argument("--samples", help="auto, or how many model calls may be spent")
     explain.add_argument("--budget", type=int, help="with --samples auto: the most model calls")
     explain.add_argument("--features", help="how many parts to keep in the explanation, or all")
+    explain.add_argument("--steps", type=int, help="integrated_gradients: points on the way from the baseline (default 50)")
+    explain.add_argument("--baseline", help="integrated_gradients: black, mean, blurred, noise, pad, a number or a .npy file")
+    explain.add_argument("--noise", type=float, help="smoothing: the noise's standard deviation, as a share of the range")
+    explain.add_argument("--sigma", type=float, help="smoothing: the same in the input's own units")
+    explain.add_argument("--pooling", choices=("mean", "mean_abs", "mean_pos", "sum", "signed_max"), help="from a map to parts")
+    explain.add_argument("--layer", help="grad_cam: the layer to look at (default: the last convolution)")
+    explain.add_argument("--explains", choices=("logit", "score"), help="gradients of the output before a softmax, or after it")
     explain.add_argument("--fill", help="what hidden parts show, such as segment_mean, blur, black, zero, [MASK]")
     explain.add_argument("--variant", choices=("paper", "reference"), help="LIME as its paper, or as the lime package, has it")
     explain.add_argument("--family", choices=("linear", "tree", "auto"), help="the local model (default linear)")
@@ -107,26 +114,34 @@ def _parser() -> argparse.ArgumentParser:
 def _explain(options: argparse.Namespace) -> int:
     loaded = loading.load(options.model, options.trust_pickle, options.device, **_model_options(options))
     model, examples, given = loaded.model, loaded.inputs, dict(loaded.explain_options)
-    names = ("parts", "budget", "fill", "variant", "family", "batch_size")
+    names = ("parts", "budget", "fill", "variant", "family", "batch_size", "steps", "noise", "sigma", "pooling", "layer",
+             "explains")
     given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
     if isinstance(given.get("fill"), str) and (given.get("parts") or "").partition(":")[0] not in inputs.SPECS["text"]:
         given["fill"] = _number(given["fill"])
     for name in ("samples", "features"):
         if getattr(options, name) is not None:
             given[name] = _number(getattr(options, name))
+    if options.baseline is not None:
+        given["baseline"] = _baseline(options.baseline)
     if options.background:
         given["background"] = _table(options.background)
     item = _input(options.input, examples, given)
     code = 0
     try:
-        found = api.explain(model, item, options.method, options.target, seed=options.seed, **given)
+        method = options.method.split(",") if "," in options.method else options.method
+        found = api.explain(model, item, method, options.target, seed=options.seed, **given)
     except api.SomeFailed as failed:
         for index, error in failed.errors.items():
             print(f"whytrust: input {index}: {' '.join(str(error).split())}", file=sys.stderr)
         found, code = [e for e in failed.explanations if e is not None], 1
-    flat = [found] if isinstance(found, Explanation) else [e for f in found for e in (f if isinstance(f, list) else [f])]
-    _show(flat, options)
+    _show(_flat(found), options)
     return code
+
+
+def _flat(found: Any) -> list[Explanation]:
+    """Explanations of several inputs, methods and targets, one after the other."""
+    return [found] if isinstance(found, Explanation) else [e for one in found for e in _flat(one)]
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -155,10 +170,16 @@ def _methods(options: argparse.Namespace) -> int:
         return 0
     kind = None
     for row in rows:
+        if row["kind"] == "explainer" and "/" in row["name"]:
+            continue  # said in one line for all
         if row["kind"] != kind:
+            print("" if kind is None else "\n", end="")
             kind = row["kind"]
-            print(f"{kind}:")
-        print(f"  {row['name']:<14}{row['about']}")
+            print(f"{kind}:" + (" (goal of its scores · what it needs of the model)" if kind == "explainer" else ""))
+        facts = f"{row['goal']:<13}{'gradients' if row['gradients'] else 'answers':<11}" if "goal" in row else ""
+        print(f"  {row['name']:<22}{facts}{row['about']}{' (' + row['paper'] + ')' if row.get('paper') else ''}")
+        if row["name"] == "random":
+            print("  those with gradients also smoothed: saliency/smoothgrad, …/smoothgrad2, …/vargrad")
     return 0
 
 
@@ -215,6 +236,15 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
     if exists:
         given.pop("rate", None)  # a file knows its own
     return path if exists else text
+
+
+def _baseline(text: str) -> Any:
+    """A name, a number, or the array in a file."""
+    if not text.endswith(".npy"):
+        return _number(text)
+    if not Path(text).is_file():
+        raise ValueError(f"--baseline names the file {text}, which does not exist")
+    return np.load(text, allow_pickle=False)
 
 
 def _table(path: str) -> Any:

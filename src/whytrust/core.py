@@ -5,9 +5,10 @@ Imports numpy and the checked model alone; every other module imports this one.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,6 +35,12 @@ def need(module: str, extra: str) -> Any:
             f"this needs {module.split('.')[0]}, which could not be imported ({error}); "
             f"install it with: pip install 'whytrust[{extra}]'"
         ) from error
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """For the error about a name that nobody knows: the nearest that somebody does."""
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def generator(seed: int, *case: str | int) -> np.random.Generator:

@@ -29,6 +29,8 @@ class Explanation:
     the scores are multiplied by `origin`, the row in standard units). `fidelity` is the local model's weighted R² on the
     samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
     with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
+    `unsigned` scores say how much a part matters, not whether it speaks for or against. `map` is what the scores were pooled
+    from, one number a pixel or cell, where a method has that.
     """
 
     scores: Floats
@@ -52,6 +54,8 @@ class Explanation:
     seed: int | None = None
     calls: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    unsigned: bool = False
+    map: NDArray[np.float32] | None = None
 
     @classmethod
     def of(cls, question: Question, method: str, scores: Floats, **more: Any) -> Explanation:
@@ -147,7 +151,7 @@ class Explanation:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
-                value = value.tolist()
+                value = views.encode(value) if name == "map" else value.tolist()
             data[name] = value.to_json() if name == "view" else value
         return data
 
@@ -169,6 +173,7 @@ class Explanation:
         values["view"] = views.from_json(data["view"])
         for name in ("scores", "standard_errors", "origin"):
             values[name] = None if values.get(name) is None else np.array(values[name], dtype=np.float64)
+        values["map"] = views.decode(values.get("map"))
         if values.get("selected") is not None:
             values["selected"] = np.array(values["selected"], dtype=bool)
         for name in ("names", "undecided", "notes"):
@@ -202,10 +207,12 @@ class Explanation:
         largest = np.abs(self.scores).max()
         digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
         form = f".{digits}f" if largest == 0 or 1e-5 < largest < 1e7 else ".3e"
+        sign = "" if self.unsigned else "+"
         errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
         for name, score in self.as_list(10):
             # As on the page: ± is the 95 % range, not the standard error.
-            rows.append(f"  {name:<{width}}  {score:+{form}}" + (f" ± {1.96 * errors[name]:{form}}" if name in errors else ""))
+            spread = f" ± {1.96 * errors[name]:{form}}" if name in errors else ""
+            rows.append(f"  {name:<{width}}  {score:{sign}{form}}{spread}")
         if self.fidelity is not None:
             fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
             rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")

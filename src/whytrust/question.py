@@ -42,7 +42,8 @@ class Shortcut:
             return None
         single = np.array_equal(self.scores, self.scores.astype(np.float32))  # then batches of other sizes round differently
         near = (1e-5 if single else 1e-9) * max(np.abs(self.scores).max(initial=0.0), 1)
-        self.believed = np.allclose(found[:len(self.masks)], self.scores, rtol=0, atol=near)
+        same_shape = found.shape == (len(self.masks) + len(masks), self.scores.shape[1])
+        self.believed = same_shape and np.allclose(found[:len(self.masks)], self.scores, rtol=0, atol=near)
         return found[len(self.masks):] if self.believed else None
 
 
@@ -54,6 +55,7 @@ class Memory:
     answers: Floats = field(default_factory=lambda: np.empty((0, 0)))
     streams: dict[str, tuple[Floats, dict[str, Any]]] = field(default_factory=dict)
     foreseen: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    worked: dict[str, Any] = field(default_factory=dict)  # what explainers have worked out and may share
     ahead: tuple[Any, Floats] | None = None  # what was asked beside the input itself, and the scores of all classes
     shortcut: Shortcut | None = None
     sought: bool = False  # was a shortcut looked for?
@@ -104,7 +106,8 @@ class Question:
         """The same question about several targets; one set of model calls answers all of them."""
         before = self.memory
         memory = Memory(tuple(targets), original=before.original, calls=before.calls, shortcut=before.shortcut,
-                        sought=before.sought, foreseen=before.foreseen, ahead=before.ahead, batch=before.batch)
+                        sought=before.sought, foreseen=before.foreseen, ahead=before.ahead, batch=before.batch,
+                        worked=before.worked)
         if before.original is not None and before.ahead is not None and isinstance(before.ahead[0], list):
             memory.learn([_whole(self.d), *before.ahead[0]],
                          np.vstack([before.original, before.ahead[1]])[:, list(targets)])
@@ -117,11 +120,15 @@ class Question:
         return len(self.parts.names)
 
     @property
+    def input(self) -> Batch:
+        """A batch of one: the input itself, as the parts compose it."""
+        return self.parts.compose(np.ones((1, self.d), bool), generator(0))
+
+    @property
     def original(self) -> Floats:
         """The model's scores of the input itself, (classes,)."""
         if self.memory.original is None:
-            batch = self.parts.compose(np.ones((1, self.d), bool), generator(0))
-            self.memory.original = self._model(batch)[0]
+            self.memory.original = self._model(self.input)[0]
         # Kept as the answer to the mask of ones too, so that the input itself is never asked twice.
         if not len(self.memory.answers):
             self.memory.learn([_whole(self.d)], self.memory.original[None, list(self.memory.watched)])
@@ -161,6 +168,12 @@ class Question:
             self.memory.foreseen[key] = work_out(), dict(rng.bit_generator.state)
         found, rng.bit_generator.state = self.memory.foreseen[key]
         return cast(R, found)
+
+    def once(self, key: str, work: Callable[[], R]) -> R:
+        """What `work` gives, worked out once for all who ask about this input."""
+        if key not in self.memory.worked:
+            self.memory.worked[key] = work()
+        return cast(R, self.memory.worked[key])
 
     def ask_ahead(self, first: Masks | Draws) -> None:
         """Ask about the input itself and the first of these in one batch, before the target is known.
@@ -264,10 +277,14 @@ class Question:
         """The same scores, with the right number of classes, and counted."""
         if max(self.memory.watched) >= scores.shape[1]:
             raise ValueError(f"target must be an index from 0 to {scores.shape[1] - 1}, got {max(self.memory.watched)}")
-        self.memory.calls += len(scores)
-        if self.on_calls is not None:
-            self.on_calls(len(scores))
+        self.count(len(scores))
         return scores
+
+    def count(self, calls: int) -> None:
+        """The model was asked about so many inputs."""
+        self.memory.calls += calls
+        if self.on_calls is not None:
+            self.on_calls(calls)
 
     def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
         if not self.batch_size and not self.memory.batch:

@@ -114,7 +114,7 @@ def from_json(data: dict[str, Any]) -> View:
     if data.get("kind") not in VIEWS:
         raise ValueError(f"a view must be one of {', '.join(VIEWS)}, got {data.get('kind')!r}; is this an explanation's JSON?")
     cls = VIEWS[data["kind"]]
-    view: View = cls(**{f.name: _decode(data[f.name]) for f in fields(cls) if f.name in data or f.default is MISSING})
+    view: View = cls(**{f.name: decode(data[f.name]) for f in fields(cls) if f.name in data or f.default is MISSING})
     return view
 
 
@@ -163,7 +163,8 @@ def _fields(view: Any) -> dict[str, Any]:
     return {"kind": view.kind, **{f.name: encode(getattr(view, f.name)) for f in fields(view)}}
 
 
-def _decode(value: Any) -> Any:
+def decode(value: Any) -> Any:
+    """What `encode` wrote."""
     if isinstance(value, dict) and "zlib" in value:
         dtype, shape = np.dtype(value["dtype"]), tuple(int(n) for n in value["shape"])
         size = dtype.itemsize * math.prod(shape)
@@ -175,4 +176,4 @@ def _decode(value: Any) -> Any:
             came = "more" if len(raw) > size else len(raw)
             raise ValueError(f"an array of {dtype} {shape} must have {size} bytes, got {came}")
         return np.frombuffer(raw, dtype=dtype).reshape(shape).copy()
-    return tuple(_decode(v) for v in value) if isinstance(value, list) else value
+    return tuple(decode(v) for v in value) if isinstance(value, list) else value

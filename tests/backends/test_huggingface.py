@@ -13,7 +13,7 @@ import pytest
 
 import whytrust as wt
 from whytrust.backends import huggingface, huggingface_text
-from whytrust.backends.torch import evaluating
+from whytrust.backends.torch_modes import evaluating
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -35,7 +35,8 @@ PARTS = {
     "table bins": lambda: TableParts.cut(TABLE[0], TABLE, categorical=[1, 2]),
     "table continuous, normal": lambda: TableParts.cut(TABLE[0], TABLE, bins=None, categorical=[1, 2], values="normal"),
 }
-EXPLAINERS = {name: make() for name, make, _ in CATALOGUE}
+EXPLAINERS = {e.name: e.make() for e in CATALOGUE if not e.gradients and e.name != "edges"}
+"""Those that only ask work on every model and all parts; edges are where there is a picture, gradients where there is a net."""
 
 
 def linear_model(parts):

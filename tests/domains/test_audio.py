@@ -309,3 +309,78 @@ def test_files_that_cannot_be_heard_are_one_clear_error(tmp_path):
     soundfile.write(tmp_path / "empty.wav", np.zeros(0), RATE)
     with pytest.raises(ValueError, match="at least one sample"):
         read(tmp_path / "empty.wav", rate=16000)
+
+
+# --- maps over another grid -------------------------------------------------------------------------------------------
+
+
+def part_at(second, hz, length, stretches, bands):
+    """The part that holds a moment and a frequency, looked for one after the other."""
+    stretch = max(k for k in range(stretches) if k == 0 or second >= k * (length // stretches) / RATE)
+    top = 1127 * np.log(1 + RATE / 2 / 700)
+    band = max(k for k in range(bands) if k == 0 or 1127 * np.log(1 + hz / 700) >= k * top / bands)
+    return stretch * bands + band
+
+
+@pytest.mark.parametrize(("grid", "stretches", "bands"), [("time:16", 16, 1), ("freq:4", 1, 4), ("tf:5x4", 5, 4), ("tf:1x1", 1, 1)])
+def test_a_map_of_another_grid_that_is_1_in_one_part_alone_pools_to_that_part(grid, stretches, bands):
+    length = 9001
+    parts = AudioParts.cut(generator(0).normal(size=length), grid, rate=RATE)
+    # A centred transform's grid: the last frame lies beyond the end, some bands above the highest frequency.
+    seconds, hertz = np.arange(0, length + 90, 90) / RATE, np.geomspace(27.5, 4500, 61)
+    where = np.array([[part_at(s, hz, length, stretches, bands) for hz in hertz] for s in seconds])
+    for part in range(len(parts.names)):
+        np.testing.assert_array_equal(parts.pool_at(where == part, seconds, hertz, "mean"), np.arange(len(parts.names)) == part)
+    noise = generator(1).normal(size=where.shape)
+    assert parts.pool_at(noise, seconds, hertz, "sum").sum() == pytest.approx(noise.sum())
+    expected = [np.abs(noise[where == part]).mean() for part in range(len(parts.names))]
+    np.testing.assert_allclose(parts.pool_at(noise, seconds, hertz, "mean_abs"), expected)
+    channels = np.stack([noise, 2 * noise], axis=2)
+    np.testing.assert_allclose(parts.pool_at(channels, seconds, hertz, "sum"), 3 * parts.pool_at(noise, seconds, hertz, "sum"))
+
+
+def test_a_frame_on_an_edge_belongs_to_the_stretch_that_begins_there():
+    for rate in (RATE, 22050, 44100):
+        parts = AudioParts.cut(np.zeros(315 * 64), "time:64", rate=rate)  # each begins where a frame of hop 315 has its middle
+        seconds, hertz = np.arange(65) * 315 / rate, np.array([100.0, 1000])
+        np.testing.assert_array_equal(parts.pool_at(np.ones((65, 2)), seconds, hertz, "sum"), [2] * 63 + [4])
+
+
+@pytest.mark.parametrize("grid", ["freq:3", "tf:3x2"])
+def test_on_the_grid_of_its_own_transform_it_is_the_other_way_of_pooling(grid):
+    parts = AudioParts.cut(generator(2).normal(size=RATE), grid, rate=RATE)
+    frames, bins = parts.labels.shape
+    hop = (bins - 1) // 2  # a quarter of the window
+    map = generator(3).normal(size=(frames, bins))
+    seconds, hertz = (np.arange(frames) - 1) * hop / RATE, np.arange(bins) * RATE / (4 * hop)
+    np.testing.assert_array_equal(parts.pool_at(map, seconds, hertz, "signed_max"), parts.pool(map, "signed_max"))
+
+
+def test_the_energy_of_a_tone_in_a_reference_transform_lands_in_the_part_that_silences_it():
+    wave = np.where(SECOND < 0.5, sine(300), 0)
+    parts = AudioParts.cut(wave, "tf:2x2", rate=RATE)
+    hertz, seconds, power = scipy.signal.spectrogram(wave, RATE)
+    pooled = parts.pool_at(power.T, seconds, hertz, "sum")
+    assert loudness(without(parts, int(pooled.argmax()))) < 0.1 * loudness(wave)
+    assert pooled.max() > 0.99 * pooled.sum()
+
+
+@pytest.mark.parametrize(("sound", "options", "arguments", "message"), [
+    (np.zeros(800), {"grid": "time:2"}, {}, "rate must be known"),
+    (np.zeros(800), {"grid": "freq:2"}, {}, "rate must be known"),
+    (np.zeros((40, 30)), {"grid": "tf:2x2"}, {}, "must be of a waveform, got a spectrogram"),
+    (np.zeros(800), {"grid": "time:20", "rate": RATE}, {}, r"'0.0050–0.0100 s' holds none: the parts, 20 in time by 1 in frequency, are too fine for 11 frames \(0–0.1 s\) and 4 bands"),
+    (np.zeros(800), {"grid": "freq:6", "rate": RATE}, {}, r"4 bands \(100–3000 Hz\); ask for fewer parts"),
+    (np.zeros(800), {"grid": "time:2", "rate": RATE}, {"map": np.ones((4, 11))}, r"expected \(11, 4\), got \(4, 11\)"),
+    (np.zeros(800), {"grid": "time:2", "rate": RATE}, {"seconds": np.full(11, np.nan)}, "seconds must be one finite number"),
+    (np.zeros(800), {"grid": "time:2", "rate": RATE}, {"hertz": np.ones((4, 1))}, r"hertz must be .* got shape \(4, 1\)"),
+    (np.zeros(800), {"grid": "time:2", "rate": RATE}, {"how": "median"}, "signed_max, got 'median'"),
+])
+def test_maps_that_cannot_be_placed_are_one_clear_error(sound, options, arguments, message):
+    given = {"map": np.ones((11, 4)), "seconds": np.arange(11) / 100, "hertz": np.array([100.0, 500, 1500, 3000]), "how": "sum"}
+    with pytest.raises(ValueError, match=message):
+        AudioParts.cut(sound, **options).pool_at(**{**given, **arguments})
+
+
+def test_a_sound_in_one_part_needs_no_rate():
+    assert AudioParts.cut(np.zeros(800), "time:1").pool_at(np.ones((3, 2)), np.arange(3), np.arange(2), "sum") == [6]

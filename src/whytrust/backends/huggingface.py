@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.backends.huggingface_text import TextScores, applied, logits_of, longest
-from whytrust.backends.torch import evaluating
+from whytrust.backends.torch_modes import evaluating
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "max_length")

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.backends.torch import evaluating
+from whytrust.backends.torch_cuts import Tail, as_array, cut
+from whytrust.backends.torch_modes import evaluating
+from whytrust.checked import Refused
 from whytrust.core import Batch, Floats, need
 
 TOKENS_AT_ONCE = 2048
@@ -80,6 +82,47 @@ class TextScores:
         pairs = zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
         return [_trimmed(text, start, end) for (start, end), special in pairs if not special]
 
+    def pullback(self, batch: Batch, preprocess: Any = None) -> Any:
+        """Texts cannot be moved by a little, so they have no gradient."""
+        raise Refused("a text has no gradient, its embedding has: saliency, integrated_gradients and the like ask there by "
+                      "themselves; an attack on a text must swap words")
+
+    def cut(self, at: str | None, batch: Batch, preprocess: Any) -> tuple[Floats, Tail, dict[str, Any]]:
+        """The model cut at a layer, its embedding of tokens by default, for a batch of one text."""
+        if preprocess is not None:
+            raise Refused("a model that preprocesses texts cannot be cut, for where its tokens stand is not known; leave "
+                          "preprocess out, the tokenizer does its work")
+        torch, (text,) = need("torch", "torch"), _texts(batch)
+        columns = self._columns([text])
+        where = next(self.model.parameters()).device
+        one = {name: torch.tensor(values, device=where) for name, values in columns.items()}
+
+        def run(n: int) -> Any:
+            logits = self.model(**{name: tensor.repeat(n, 1) for name, tensor in one.items()}, **self._extra).logits
+            return torch.sigmoid(logits) if self.apply == "sigmoid" else logits
+
+        embedding = self.model.get_input_embeddings()
+        name = at or next(name for name, layer in self.model.named_modules() if layer is embedding)
+        alone = 1 if getattr(self.model.config, "pad_token_id", None) is None else None
+        values, tail, places = cut(self.model, name, run, (self.model,), alone)
+        if len(values) == one["input_ids"].shape[1]:
+            places["spans"] = self._spans(text, len(values))
+        pad = self.tokenizer.pad_token_id
+        if self.model.get_submodule(name) is embedding and pad is not None:
+            with torch.no_grad():
+                places["absent"] = as_array(embedding(torch.full_like(one["input_ids"], pad)))[0]
+        return values, tail, places
+
+    def _spans(self, text: str, n: int) -> tuple[tuple[int, int] | None, ...]:
+        """Where in the text each token stands; None for special tokens."""
+        if not self.tokenizer.is_fast:
+            raise Refused(f"{type(self.tokenizer).__name__} does not say where its tokens stand in a text; load the "
+                          "tokenizer's fast form")
+        encoding = self._encoding(text)
+        found = [None if special else _trimmed(text, start, end)
+                 for (start, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True)]
+        return tuple(found) if len(found) == n else (None,) * n  # an empty text's stand-in stands nowhere
+
     def _columns(self, texts: list[str]) -> dict[str, list[list[int]]]:
         """What the tokenizer has for each text, by the model's names for it."""
         columns = {name: list(values) for name, values in self._tokenised(texts).items()}
@@ -114,9 +157,12 @@ class TextScores:
         torch = need("torch", "torch")
         where = next(self.model.parameters()).device
         tensors = {name: torch.tensor(values, device=where) for name, values in inputs.items()}
-        if "use_cache" in inspect.signature(self.model.forward).parameters:
-            tensors["use_cache"] = False  # for writing text; here it would only take memory
-        return logits_of(self.model, self.model(**tensors), n)
+        return logits_of(self.model, self.model(**tensors, **self._extra), n)
+
+    @property
+    def _extra(self) -> dict[str, bool]:
+        """A cache is for writing text; here it would only take memory."""
+        return {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
 
     def _reads_by_search(self, text: str) -> int:
         """For tokenizers without offsets: the longest run of whole words that fits, by halving, and a bit of the next word."""

@@ -11,18 +11,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from whytrust.backends.torch_backward import follow
+from whytrust.backends.torch_cuts import Tail, as_array, cut, pulling, two_axes
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
+from whytrust.backends.torch_modes import evaluating
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "fast")
-_MODES = threading.Lock()
-_ASKED: dict[int, int] = {}  # submodules that were in training mode, by id, and how many threads ask them now
 Preprocess = Callable[[Any], Any]
 """What is done to a batch before the module has it."""
 SAME_INPUTS = 1e-3
@@ -64,6 +65,7 @@ class TorchScores:
     module: Any
     device: str | None = None
     fast: bool | str = False
+    rule: str | None = None  # of the backward pass, where it is not the derivative
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
     _as_laid: bool | None = field(init=False, repr=False, default=None)  # may images come as they lie in memory?
     _found: tuple[int, Any] = field(init=False, repr=False, default=(0, None))  # a thread that is asking, and what it found
@@ -92,7 +94,7 @@ class TorchScores:
         """The module's outputs as an array of float64."""
         torch = need("torch", "torch")
         with evaluating(self.module), torch.no_grad():
-            return _array(self._outputs(self._inputs(batch)))
+            return as_array(self._outputs(self._inputs(batch)))
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -141,28 +143,32 @@ class TorchScores:
         changes alone: where a net saturates or a ReLU is off it is zero, however much the input matters.
         """
         torch = need("torch", "torch")
-        modules = [m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module)]
+        modules = tuple(m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module))
         with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
             leaf = self._leaf(batch)
-            # A copy, because layers that work in place refuse a leaf, and would change it.
-            prepared = leaf.clone() if preprocess is None else self._preprocessed(leaf.clone(), preprocess, batch)
-            outputs = scores_of(self.module(prepared.to(self._dtype).to(self.home).contiguous()))
 
-        def pull(weights: Floats) -> Floats:
-            # Checkpointed modules run forward again here, so they must be in eval mode here too.
-            with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
-                seeds = torch.from_numpy(np.array(weights, dtype=np.float64).reshape(tuple(outputs.shape)))
-                seeds = seeds.to(outputs.dtype).to(outputs.device)
-                found = None
-                if outputs.requires_grad:
-                    (found,) = torch.autograd.grad(outputs, leaf, seeds, retain_graph=True, allow_unused=True)
-            if found is None:
-                raise TypeError(f"{_name(self.module)} must be differentiable for gradients, but nothing connects its outputs "
-                                "with its inputs; look for detach(), no_grad(), argmax or rounding in its forward")
-            return _array(found)
+            def run(inputs: Any) -> Any:
+                # A copy, because layers that work in place refuse a leaf, and would change it.
+                copy = inputs.clone()
+                prepared = copy if preprocess is None else self._preprocessed(copy, preprocess, batch)
+                return scores_of(self.module(prepared.to(self._dtype).to(self.home).contiguous()))
 
-        values = _array(outputs)
-        return values[:, None] if values.ndim == 1 else values, pull
+            outputs = run(leaf) if self.rule is None else follow(self.rule, run, leaf)
+        return two_axes(as_array(outputs)), pulling(outputs, leaf, modules, _name(self.module))
+
+    def ruled(self, rule: str) -> TorchScores:
+        """The same module with another backward pass."""
+        return replace(self, rule=rule)
+
+    def cut(self, at: str | None, batch: Batch, preprocess: Preprocess | None) -> tuple[Floats, Tail, dict[str, Any]]:
+        """The module cut at a layer, for a batch of one input."""
+        torch = need("torch", "torch")
+        modules = tuple(m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module))
+        with evaluating(*modules), torch.no_grad():
+            prepared = self._inputs(batch if preprocess is None else self.prepare(batch, preprocess)).contiguous()
+        repeats = [1] * (prepared.ndim - 1)
+        return cut(self.module, at, lambda n: scores_of(self.module(prepared.repeat(n, *repeats))), modules,
+                   seen=tuple(prepared.shape[1:]))
 
     @property
     def home(self) -> Any:
@@ -226,7 +232,7 @@ class TorchScores:
             raise TypeError(f"{must}for a tensor it returned a {what} that gradients cannot be followed through")
         # Bytes wrap around in numpy (np.uint8(3) - 127 is 132) and not in torch: then scores and gradients have two functions.
         if isinstance(batch, np.ndarray) and batch.dtype.kind in "iu" and not isinstance(preprocess, torch.nn.Module):
-            asked, followed = np.asarray(preprocess(batch), dtype=np.float64), _array(prepared)
+            asked, followed = np.asarray(preprocess(batch), dtype=np.float64), as_array(prepared)
             near = SAME_INPUTS * max(np.abs(followed).max(initial=0), 1e-30)
             if asked.shape != followed.shape or not np.allclose(asked, followed, rtol=0, atol=near):
                 raise ValueError(f"preprocess must do the same to {batch.dtype} arrays and to tensors of floats, and does not: "
@@ -249,28 +255,6 @@ def scores_of(output: Any) -> Any:
         raise TypeError("a torch module must return a tensor of real scores, something with logits, a dict with one tensor, "
                         f"or a tuple that begins with a tensor; got {_what(output)}")
     return found
-
-
-@contextmanager
-def evaluating(*modules: Any) -> Iterator[None]:
-    """Eval mode inside, every submodule's own mode after; set flag by flag, since eval() may do more than set it.
-
-    Several threads may ask one module: it goes back to training when the last of them is done.
-    """
-    with _MODES:
-        held = {id(m): m for module in modules for m in module.modules() if id(m) in _ASKED or getattr(m, "training", False)}
-        for key, module in held.items():
-            _ASKED[key] = _ASKED.get(key, 0) + 1
-            module.training = False
-    try:
-        yield
-    finally:
-        with _MODES:
-            for key, module in held.items():
-                _ASKED[key] -= 1
-                if not _ASKED[key]:
-                    del _ASKED[key]
-                    module.training = True
 
 
 def _tensors(module: Any) -> Iterator[Any]:
@@ -330,10 +314,6 @@ def _tensor(batch: Batch, dtype: Any, order: Literal["C", "K"], fresh: bool = Fa
     if as_it_is and (order == "K" or array.flags.c_contiguous):
         return torch.from_numpy(array)
     return torch.from_numpy(np.array(array, dtype=kind, order=order))
-
-
-def _array(tensor: Any) -> Floats:
-    return np.asarray(tensor.detach().cpu().double().numpy())
 
 
 def _what(value: Any) -> str:

@@ -20,16 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, Masks, check_masks, need, pool_labels
+from whytrust.domains.spectra import Change, Labels, cell_of_frame, part_change, playable, shown, stft, window_length
 from whytrust.views import SoundView
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", ".w64")
 FILLS = ("zero", "min", "mean")
-_LONGEST_WINDOW, _SHORTEST_WINDOW = 1024, 16  # samples
-_SHOWN_FRAMES, _SHOWN_BANDS = 400, 128
-
-Labels = NDArray[np.intp]
-Change = tuple[int, Floats]
-"""What hiding one part adds to the waveform: the first sample it touches, and the numbers added from there on."""
+_SHOWN_BANDS = 128
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -179,15 +175,15 @@ class AudioParts:
     @classmethod
     def _filtered(cls, wave: NDArray[Any], grid: tuple[int, int], fill: Any, rate: int | None) -> AudioParts:
         edges = _edges(len(wave), grid[0], "samples")
-        window = _window_length(len(wave) // grid[0])
-        spectrum = _stft(wave.astype(np.float64), window)
+        window = window_length(len(wave) // grid[0])
+        spectrum = stft(wave.astype(np.float64), window)
         bounds = band_edges(grid[1], rate)
         hz = np.arange(window // 2 + 1) * (bounds[-1] / (window // 2))
         band_of_bin = np.minimum(np.searchsorted(bounds[1:], hz, side="right"), grid[1] - 1)
         if len(np.unique(band_of_bin)) < grid[1]:
             raise ValueError(f"each band must hold at least one of the transform's {len(hz)} frequencies, got {grid[1]} bands; "
                              "ask for fewer bands, fewer stretches of time, or pass a longer sound")
-        cell_of_frame = _cell_of_frame(len(spectrum), window, edges)
+        stretch_of_frame = cell_of_frame(len(spectrum), window, edges)
         magnitude = np.abs(spectrum)
         level = _level(fill, magnitude, magnitude.dtype)
         if level < 0:
@@ -195,10 +191,10 @@ class AudioParts:
         # The phase of a silent cell is taken as 0.
         phase = np.divide(spectrum, magnitude, out=np.ones_like(spectrum), where=magnitude > 0)
         change = level * phase - spectrum
-        changes = tuple(_part_change(change, cell_of_frame == t, band_of_bin == f, window, len(wave))
+        changes = tuple(part_change(change, stretch_of_frame == t, band_of_bin == f, window, len(wave))
                         for t in range(grid[0]) for f in range(grid[1]))
         bands = _ranges(100 * bounds, "% of the highest frequency") if rate is None else _ranges(bounds, "Hz")
-        return cls(wave, _crossed(_times(edges, rate), bands), cell_of_frame[:, None] * grid[1] + band_of_bin, grid, level,
+        return cls(wave, _crossed(_times(edges, rate), bands), stretch_of_frame[:, None] * grid[1] + band_of_bin, grid, level,
                    rate, top_hz=None if rate is None else rate / 2, changes=changes)
 
     def compose(self, masks: Masks, rng: np.random.Generator) -> NDArray[Any]:
@@ -238,6 +234,44 @@ class AudioParts:
                              "number a sample; cut the waveform in time only, or explain a spectrogram")
         return pool_labels(map, self.labels, len(self.names), how)
 
+    def pool_at(self, map: Floats, seconds: Floats, hertz: Floats, how: str) -> Floats:
+        """A map over frames × bands of any other time-frequency grid, such as a net's front end -> one number a part.
+
+        Frame i lies at seconds[i] and band j at hertz[j]; a cell of the map belongs to the part of a waveform that holds its
+        middle, or to the nearest where that lies beyond the sound. `how` as for `core.pool_labels`. A part hears what the map's
+        windows leaked into it from its neighbours.
+        """
+        values = np.asarray(map, dtype=np.float64)
+        moments, frequencies = _places(seconds, "seconds"), _places(hertz, "hertz")
+        if values.shape[:2] != (len(moments), len(frequencies)):
+            raise ValueError(f"the map must have a row for each of the seconds and a column for each of the hertz: expected "
+                             f"{(len(moments), len(frequencies))}, got {values.shape}")
+        stretch, band = self._cells_at(moments, frequencies)
+        self._check_none_empty(stretch, band, moments, frequencies)
+        return pool_labels(values, stretch[:, None] * self.grid[1] + band, len(self.names), how)
+
+    def _cells_at(self, seconds: Floats, hertz: Floats) -> tuple[Labels, Labels]:
+        """The stretch of time that each moment lies in, and the band of each frequency."""
+        if self.sound.ndim == 2:
+            raise ValueError("a map with seconds and hertz of its own must be of a waveform, got a spectrogram "
+                             f"{self.sound.shape}; pool a map of its own shape")
+        if self.rate is None and self.grid != (1, 1):
+            raise ValueError("rate must be known to find a map's seconds and hertz in a waveform, got None; cut the sound with "
+                             "rate=…")
+        rate = self.rate or 1  # of one part, nothing depends on it
+        edges = _edges(len(self.sound), self.grid[0], "samples") / rate
+        return (np.searchsorted(edges[1:-1], seconds, side="right"),
+                np.searchsorted(band_edges(self.grid[1], rate)[1:-1], hertz, side="right"))
+
+    def _check_none_empty(self, stretch: Labels, band: Labels, seconds: Floats, hertz: Floats) -> None:
+        held = np.zeros(self.grid, dtype=bool)
+        held[np.ix_(stretch, band)] = True
+        if not held.all():
+            empty = self.names[int(np.argmin(held))]
+            raise ValueError(f"each part must hold the middle of at least one cell of the map, and {empty!r} holds none: the "
+                             f"parts, {self.grid[0]} in time by {self.grid[1]} in frequency, are too fine for {len(seconds)} "
+                             f"frames{_reach(seconds, 's')} and {len(hertz)} bands{_reach(hertz, 'Hz')}; ask for fewer parts")
+
     @cached_property
     def view(self) -> SoundView:
         """A spectrogram with the part of each of its cells, and the sound itself where there is one."""
@@ -248,11 +282,11 @@ class AudioParts:
         # A multiple of the parts' bands: then every edge of a part is an edge of the picture too.
         shown_bands = self.grid[1] * max(1, _SHOWN_BANDS // self.grid[1])
         length, bounds = len(self.sound), band_edges(shown_bands, self.rate)
-        shown, centres = _shown(self.sound.astype(np.float64), bounds, self.grid[0])
+        picture, centres = shown(self.sound.astype(np.float64), bounds, self.grid[0])
         cell = _spread(_edges(length, self.grid[0], "samples"))[centres]
         band = np.searchsorted(band_edges(self.grid[1], self.rate)[1:-1], (bounds[1:] + bounds[:-1]) / 2, side="right")
         labels = (cell[:, None] * self.grid[1] + band).astype(np.int32)
-        return SoundView(shown, labels, None if self.rate is None else length / self.rate, self.top_hz, _playable(self.sound),
+        return SoundView(picture, labels, None if self.rate is None else length / self.rate, self.top_hz, playable(self.sound),
                          self.rate, self.labels.astype(np.int32) if self.changes is None else None)
 
 
@@ -295,6 +329,18 @@ def _checked_hz(edges: Sequence[float], bands: int) -> Floats:
     return hz
 
 
+def _places(values: Any, name: str) -> Floats:
+    places = np.asarray(values, dtype=np.float64)
+    if places.ndim != 1 or not np.isfinite(places).all():
+        raise ValueError(f"{name} must be one finite number for each place of the map's axis, got shape {places.shape}"
+                         f"{'' if np.isfinite(places).all() else ' with NaN or infinite values'}")
+    return places
+
+
+def _reach(places: Floats, unit: str) -> str:
+    return f" ({places.min():.4g}–{places.max():.4g} {unit})" if len(places) else ""
+
+
 def _level(fill: Any, values: NDArray[Any], dtype: np.dtype[Any]) -> float:
     """The value of a hidden place: a statistic of all values, or the number itself, as `dtype` can hold it."""
     if isinstance(fill, str):
@@ -320,81 +366,3 @@ def _as_type(waves: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _times(edges: Labels, rate: int | None) -> list[str]:
     return _counted(edges, "samples") if rate is None else _ranges(edges / rate, "s", 2)
-
-
-# --- the short-time Fourier transform ---------------------------------------------------------------------------------
-# Windows overlap by three quarters and are applied on the way there and back; their squares add up to 3/2 everywhere, since
-# the frames begin three hops before the sound and end three hops after. So the way back is exact, also for a few frames of it.
-
-
-def _window(length: int) -> Floats:
-    return np.asarray(np.hanning(length + 1)[:-1])
-
-
-def _window_length(cell: int) -> int:
-    """The longest power of two that fits a stretch of time: a window that is longer would smear it over its neighbours."""
-    if cell < _SHORTEST_WINDOW:
-        raise ValueError(f"a waveform cut in frequency must have at least {_SHORTEST_WINDOW} samples in each stretch of time, "
-                         f"got {cell}; ask for fewer parts or pass a longer sound")
-    return int(min(1 << (cell.bit_length() - 1), _LONGEST_WINDOW))
-
-
-def _stft(wave: Floats, window: int) -> NDArray[np.complex128]:
-    """(frames, bins); scaled so that a sine's magnitude is half its amplitude."""
-    hop = window // 4
-    frames = -(-len(wave) // hop) + 3
-    padded = np.zeros((frames + 3) * hop)
-    padded[3 * hop:3 * hop + len(wave)] = wave
-    framed = np.lib.stride_tricks.sliding_window_view(padded, window)[::hop]
-    return np.asarray(np.fft.rfft(framed * _window(window), axis=1) / (window / 2))
-
-
-def _cell_of_frame(frames: int, window: int, edges: Labels) -> Labels:
-    """The stretch of time that holds a frame's middle; frames before and after the sound go to the first and the last."""
-    middles = (np.arange(frames) - 1) * (window // 4)
-    return np.searchsorted(edges[1:-1], middles, side="right")
-
-
-def _part_change(change: NDArray[np.complex128], frames: Masks, bins: Masks, window: int, length: int) -> Change:
-    """Some cells of a transform, back as samples."""
-    first, hop = int(np.argmax(frames)), window // 4
-    pieces = np.fft.irfft(np.where(bins, change[frames], 0), n=window, axis=1) * (_window(window) * (window / 2) / 1.5)
-    out = np.zeros((len(pieces) + 3) * hop)
-    for i, piece in enumerate(pieces):
-        out[i * hop:i * hop + window] += piece
-    begin = (first - 3) * hop
-    return max(begin, 0), out[max(-begin, 0):max(length - begin, 0)]
-
-
-# --- what a reader sees and hears -------------------------------------------------------------------------------------
-
-
-def _shown(wave: Floats, bounds: Floats, stretches: int) -> tuple[NDArray[np.float32], Labels]:
-    """A spectrogram in decibels below its peak, frames × bands between `bounds`, and the sample in the middle of each frame.
-
-    Each frame of a long sound shows the mean of a few windows, not all of it, so that memory does not grow with the sound.
-    """
-    window = _LONGEST_WINDOW if len(wave) >= 4 * _LONGEST_WINDOW else max(_SHORTEST_WINDOW, 1 << (len(wave) // 4).bit_length())
-    frames = min(len(wave), max(_SHOWN_FRAMES, stretches), max(-(-4 * len(wave) // window), 2 * stretches))
-    width = len(wave) / frames
-    looks = int(np.clip(width * 2 / window, 1, 4))
-    padded = np.pad(wave, window // 2)
-    power = np.zeros((frames, window // 2 + 1))
-    for look in range(looks):
-        begins = ((np.arange(frames) + (look + 0.5) / looks) * width).astype(np.intp)
-        power += np.abs(np.fft.rfft(padded[begins[:, None] + np.arange(window)] * _window(window), axis=1)) ** 2
-    bins = bounds / bounds[-1] * (window // 2)
-    pooled = np.empty((frames, len(bounds) - 1))
-    for band, (low, high) in enumerate(pairwise(bins)):
-        inside = slice(math.ceil(low), math.ceil(high))
-        if inside.start == inside.stop:  # narrower than a bin: the nearest one
-            inside = slice(round((low + high) / 2), round((low + high) / 2) + 1)
-        pooled[:, band] = power[:, inside].mean(axis=1)
-    decibels = 10 * np.log10(np.maximum(pooled / max(pooled.max(), 1e-300), 1e-8))
-    return decibels.astype(np.float32), ((np.arange(frames) + 0.5) * width).astype(np.intp)
-
-
-def _playable(wave: NDArray[Any]) -> NDArray[np.float32]:
-    """Between -1 and 1."""
-    scaled = wave / (1 if wave.dtype.kind == "f" else 2.0 ** (8 * wave.dtype.itemsize - 1))
-    return np.asarray(scaled / max(float(np.abs(scaled).max()), 1.0), dtype=np.float32)

@@ -206,6 +206,18 @@ class TableParts:
         return tuple(AtomLaw(column, state, value, Atoms.from_training(column))
                      for column, state, value in zip(self.statistics.columns, self._states, self.row, strict=True))
 
+    @property
+    def typical(self) -> tuple[Any, ...]:
+        """What stands for no particular row: each column's mean in training, or its most frequent category."""
+        return tuple(column.mean if column.numeric else column.atoms[int(np.argmax(column.chances))]
+                     for column in self.statistics.columns)
+
+    @property
+    def ranges(self) -> Floats:
+        """From the least to the greatest training value of each column; 0 for categories, which are not more or less."""
+        return np.array([column.maxs[-1] - column.mins[0] if column.numeric and column.maxs else 0.0
+                         for column in self.statistics.columns])
+
     def pool(self, map: Floats, how: str) -> Floats:
         """A number a column -> the same numbers, for a column is a part."""
         d = len(self.names)

@@ -153,12 +153,12 @@ class Words:
         return out
 
 
-def words(view: TextView, scores: Floats) -> Words:
+def words(view: TextView, scores: Floats, signs: bool = True) -> Words:
     """A text to draw; the scores are one a part of the view."""
-    return Words(_runs(_tokens(view, scores)), _right_to_left(view.text))
+    return Words(_runs(_tokens(view, scores, signs)), _right_to_left(view.text))
 
 
-def _tokens(view: TextView, scores: Floats) -> list[tuple[str, float]]:
+def _tokens(view: TextView, scores: Floats, signs: bool) -> list[tuple[str, float]]:
     """Words, blanks and line breaks in order, each with its strength; a coloured word carries its sign."""
     strengths = colours.strength(scores)
     spans = sorted((start, end, part) for part, where in enumerate(view.spans) for start, end in where)
@@ -170,7 +170,8 @@ def _tokens(view: TextView, scores: Floats) -> list[tuple[str, float]]:
         out += [(piece, 0.0) for piece in _split(view.text[done:start])]
         strength = float(strengths[part]) if abs(strengths[part]) >= FAINT else 0.0
         pieces = _split(view.text[start:end])
-        signed = [p + colours.sign(strength) if i == len(pieces) - 1 and p.strip() else p for i, p in enumerate(pieces)]
+        sign = colours.sign(strength) if signs else ""
+        signed = [p + sign if i == len(pieces) - 1 and p.strip() else p for i, p in enumerate(pieces)]
         out += [(piece, strength if piece.strip() else 0.0) for piece in signed]
         done = end
     limit = len(view.text) if view.seen is None else max(view.seen, done)

@@ -16,6 +16,8 @@ from whytrust.views import ImageView, SoundView
 
 GREY = 160
 """What stands in for a part that a picture of the positive parts leaves out."""
+BRIGHTEST = 99.0
+"""The percentile of a map's values that gets the full colour: a few wild pixels would leave the rest white."""
 _INK = 50.0
 
 
@@ -40,7 +42,6 @@ class Canvas:
         """The input where its part's score is above 0, plain grey elsewhere."""
         keep = (np.asarray(scores) > 0)[self.labels]
         return np.where(keep[..., None], self.pixels, np.uint8(GREY)).astype(np.uint8)
-
 
     def places(self, rows: Sequence[Bar], size: float) -> list[tuple[Bar, float, float]]:
         """Where to write each part's rank, as shares of width and height; where two collide the larger score is written."""
@@ -75,6 +76,20 @@ def sound_canvas(view: SoundView) -> Canvas:
     share = np.clip((loud - floor) / (ceiling - floor), 0, 1) if ceiling > floor else np.zeros_like(loud)
     grey = np.rint(255 * (1 - share)).astype(np.uint8)
     return Canvas(np.repeat(grey[..., None], 3, axis=2), raster.resize(labels, (tall, wide), (low, narrow), mean=False))
+
+
+def map_pixels(view: ImageView | SoundView, map: Floats) -> Pixels:
+    """A map on white: blue above 0, orange below; the strongest colour stands for all but the largest few values."""
+    values = np.asarray(map, dtype=np.float64)
+    if isinstance(view, SoundView):
+        values = values.T[::-1]
+        (tall, low), (wide, narrow) = raster.zoom(values.shape[0], 1, 200, 320), raster.zoom(1, values.shape[1], 480, 640)
+        up, down = (tall, wide), (low, narrow)
+    else:
+        enlarge, shrink = raster.zoom(*values.shape)
+        up, down = (enlarge, enlarge), (shrink, shrink)
+    largest = np.percentile(np.abs(values), BRIGHTEST) or np.abs(values).max() or 1.0
+    return colours.rgb(np.clip(raster.resize(values, up, down) / largest, -1, 1))
 
 
 def canvas(view: ImageView | SoundView) -> Canvas:

@@ -14,7 +14,7 @@ from whytrust.pictures import colours, lettering, overlays, raster
 from whytrust.pictures.bars import Bar, bars
 from whytrust.pictures.html import clean
 from whytrust.pictures.lettering import DPI
-from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, headline, in_place, meanings, painted
+from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, headline, in_place, mark, meanings, painted
 from whytrust.views import ImageView, SoundView, TextView
 
 COLUMNS = 4
@@ -28,16 +28,17 @@ _BOLD = 12.0  # a bold title of 10.5 points is about as wide as a plain one of 1
 def figure(explanations: Sequence[Shown], style: str = "signed", top: int = TOP, width: float | None = None) -> Any:
     """A matplotlib Figure, one column an explanation; `width` is in inches.
 
-    With style="positive" several explanations of one image become the image itself and then one panel a class.
+    With style="positive" several explanations of one image become the image itself and then one panel a class. With
+    style="maps" each is its finest map alone, pixel by pixel, or its parts where it has no map: for comparing methods.
     """
     check_style(style)
     if not explanations:
         raise ValueError("a figure needs at least one explanation")
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ValueError(f"top must be a whole number >= 1, got {top!r}")
-    panels = _panels(explanations, style, top)
-    columns = min(COLUMNS, len(panels))
-    each = (width or (5.6 if columns == 1 else 3.9 * columns)) / columns
+    panels = _mosaic(explanations) if style == "maps" else _panels(explanations, style, top)
+    columns = min(len(panels), 5 if style == "maps" else COLUMNS)
+    each = (width or (5.6 if columns == 1 else (2.5 if style == "maps" else 3.9) * columns)) / columns
     if each < 1.5:
         raise ValueError(f"width must leave at least 1.5 inches for each of {columns} columns, got {width!r}")
     return _draw(panels, columns, each)
@@ -87,6 +88,24 @@ def _panels(explanations: Sequence[Shown], style: str, top: int) -> list[Panel]:
     return out
 
 
+def _mosaic(explanations: Sequence[Shown]) -> list[Panel]:
+    """The input, then one small picture an explanation under its method's name."""
+    out = []
+    for group in groups(explanations):
+        view = group[0].view
+        if not isinstance(view, ImageView | SoundView):
+            raise ValueError(f"style='maps' is for images and sounds, got a {view.kind}; leave style out")
+        words = ["blue speaks for it, orange against; a map without orange says how much, not for or against; each has its own "
+                 "scale"]
+        ends = overlays.axis_ends(view) if isinstance(view, SoundView) else None
+        out.append(Panel(clean(headline(group[0])), [Picture(overlays.canvas(view).pixels, (), ends), lettering.Lines(words)]))
+        for e in group:
+            parts = overlays.canvas(view if e.map is not None else e.view)  # type: ignore[arg-type]
+            pixels = parts.coloured(painted(e)) if e.map is None else overlays.map_pixels(view, e.map)
+            out.append(Panel(clean(e.method.replace("/", " / ").replace("_", " ")), [Picture(pixels, (), ends)]))
+    return out
+
+
 def _pieces(e: Shown, style: str, top: int) -> list[Piece]:
     pieces: list[Piece] = []
     if isinstance(e.view, ImageView) and style == "positive":
@@ -94,13 +113,13 @@ def _pieces(e: Shown, style: str, top: int) -> list[Piece]:
     elif isinstance(e.view, ImageView | SoundView):
         pieces.append(_signed(e, e.view, top))
     elif isinstance(e.view, TextView):
-        pieces.append(lettering.words(e.view, painted(e)))
+        pieces.append(lettering.words(e.view, painted(e), signs=not e.unsigned))
     return [*pieces, Chart(bars(e, top)), lettering.Lines(_foot(e, style))]
 
 
 def _signed(e: Shown, view: ImageView | SoundView, top: int) -> Picture:
     canvas = overlays.canvas(view)
-    marks = [(f"{bar.rank}{colours.sign(bar.score)}", x, y) for bar, x, y in canvas.places(bars(e, top), 0.04)]
+    marks = [(f"{bar.rank}{mark(e, bar.score)}", x, y) for bar, x, y in canvas.places(bars(e, top), 0.04)]
     ends = overlays.axis_ends(view) if isinstance(view, SoundView) else None
     return Picture(canvas.coloured(painted(e)), marks, ends)
 
@@ -113,7 +132,7 @@ def _warnings(e: Shown) -> list[str]:
 def _foot(e: Shown, style: str) -> list[str]:
     raises, lowers = meanings(e)
     ranges = "" if e.standard_errors is None else "; thin lines are 95% ranges"
-    lines = [f"+ blue: {clean(raises)}, − orange: {clean(lowers)}{ranges}"]
+    lines = [f"+ blue: {clean(raises)}, − orange: {clean(lowers)}{ranges}" if lowers else f"blue: {clean(raises)}{ranges}"]
     if e.fidelity is not None:
         fresh = "" if e.fidelity_fresh is None else f", {figures(e.fidelity_fresh)} on unseen samples"
         lines.append(f"fidelity {figures(e.fidelity)}{fresh}")

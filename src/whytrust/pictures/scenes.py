@@ -7,7 +7,7 @@ from whytrust.pictures import colours, html, overlays, raster
 from whytrust.pictures.bars import bars
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.pictures.overlays import Canvas
-from whytrust.pictures.shown import FAINT, TOP, Shown, label, meanings, one_line, painted, ranked, scored
+from whytrust.pictures.shown import FAINT, TOP, Shown, label, mark, meanings, one_line, painted, ranked, scored
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
 LONGEST_SOUND = 60
@@ -24,11 +24,11 @@ def plain(view: View) -> Markup | None:
 
 
 def scene(e: Shown, style: str) -> Markup | None:
-    """The input with the scores over it."""
-    if isinstance(e.view, ImageView):
-        return _image(e, overlays.image_canvas(e.view), style)
-    if isinstance(e.view, SoundView):
-        return _sound(e, e.view)
+    """The input with the scores over it, and the map that they were pooled from, where there is one."""
+    if isinstance(e.view, ImageView | SoundView):
+        over = _image(e, overlays.image_canvas(e.view), style) if isinstance(e.view, ImageView) else _sound(e, e.view)
+        finest = _map(e, e.view)
+        return over if finest is None else finest if style == "maps" else join([over, finest])
     if isinstance(e.view, TextView):
         return _text(e, e.view)
     if isinstance(e.view, TableView):
@@ -43,11 +43,13 @@ def legend(e: Shown) -> Markup:
     if largest == 0:
         return tag("p", "Every score is 0: the explanation finds no part that matters to this prediction.", class_="legend")
     raises, lowers = meanings(e)
-    entries = ((colours.PLUS, raises, 1.0), (colours.MINUS, lowers, -1.0))
+    entries = ((colours.PLUS, raises, 1.0), (colours.MINUS, lowers, -1.0)) if lowers else ((" ", raises, 1.0),)
     keys = [tag("span", tag("span", mark, class_="swatch", style=_paint(strength)), tag("bdi", words), class_="key")
             for mark, words, strength in entries]
     end = scored(largest, largest)
-    return tag("p", *keys, tag("span", f"−{end} ", tag("span", class_="ramp"), f" +{end}", class_="key"), class_="legend")
+    ramp = tag("span", class_="ramp" if lowers else "ramp half")
+    ends = (f"−{end} ", f" +{end}") if lowers else ("0 ", f" {end}")
+    return tag("p", *keys, tag("span", ends[0], ramp, ends[1], class_="key"), class_="legend")
 
 
 def _image(e: Shown, canvas: Canvas, style: str) -> Markup:
@@ -59,6 +61,15 @@ def _image(e: Shown, canvas: Canvas, style: str) -> Markup:
     picture = _picture(canvas.coloured(scores), f"The image in grey, its parts tinted by their scores. {_spoken(e)}")
     return _figure(tag("div", picture, _marks(e, canvas), class_="stack"),
                    "The same image in grey; the colour of a part is its score, the numbers are the ranks in the chart")
+
+
+def _map(e: Shown, view: ImageView | SoundView) -> Markup | None:
+    if e.map is None:
+        return None
+    words = "pixel by pixel" if isinstance(view, ImageView) else "cell by cell"
+    alt = f"The map {words}: where it is blue or orange, values are large."
+    return _figure(_picture(overlays.map_pixels(view, e.map), alt),
+                   f"The map that the scores sum up, {words}: the fuller the colour, the larger the value")
 
 
 def _sound(e: Shown, view: SoundView) -> Markup:
@@ -96,8 +107,9 @@ def _text(e: Shown, view: TextView) -> Markup:
         word = view.text[start:end]
         strength = float(strengths[part])
         faint = abs(strength) < FAINT
+        kind = "much" if e.unsigned else "for" if strength > 0 else "against"
         pieces.append(word if scores[part] == 0 else tag("span", word, title=_named(e, part)) if faint else tag(
-            "mark", word, class_="for" if strength > 0 else "against", style=_paint(strength), title=_named(e, part)))
+            "mark", word, class_=kind, style=_paint(strength), title=_named(e, part)))
         done = end
     caption = "The text; the colour and the sign of a word are its score; words that hardly matter stay plain"
     limit = len(view.text) if view.seen is None else max(view.seen, done)
@@ -146,7 +158,7 @@ def _marks(e: Shown, canvas: Canvas) -> Markup:
     """Rank and sign of each part in the chart, written on the part."""
     height, width = canvas.labels.shape
     size = max(height, width) / 26
-    texts = [tag("text", tag("title", f"{bar.name}: {bar.label}"), f"{bar.rank}{colours.sign(bar.score)}",
+    texts = [tag("text", tag("title", f"{bar.name}: {bar.label}"), f"{bar.rank}{mark(e, bar.score)}",
                  x=x * width, y=y * height, font_size=size, stroke_width=size / 5)
              for bar, x, y in canvas.places(bars(e), 1.0 / 26)]
     return tag("svg", *texts, viewBox=f"0 0 {width} {height}", class_="marks", aria_hidden="true")

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, View
+from whytrust.pictures import colours
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
-STYLES = ("signed", "positive")
+STYLES = ("signed", "positive", "maps")
 TOP = 10
 """How many parts a chart shows unless told otherwise."""
 FAINT = 0.05
@@ -130,6 +131,16 @@ class Shown(Protocol):
         """How the method was set."""
         ...
 
+    @property
+    def unsigned(self) -> bool:
+        """Whether scores say how much a part matters, and not for or against."""
+        ...
+
+    @property
+    def map(self) -> NDArray[np.float32] | None:
+        """What the scores were pooled from, one number a place, where there is that."""
+        ...
+
 
 def check_style(style: str) -> None:
     """Refuse a style that does not exist."""
@@ -143,6 +154,11 @@ def painted(e: Shown) -> Floats:
     return scores if e.selected is None else np.where(e.selected, scores, 0.0)
 
 
+def mark(e: Shown, score: float) -> str:
+    """The sign that goes with a score's colour; none where scores have no for and against."""
+    return "" if e.unsigned and score > 0 else colours.sign(score)
+
+
 def ranked(e: Shown) -> list[int]:
     """The parts in the explanation, largest |score| first."""
     return [int(i) for i in e.order if e.selected is None or e.selected[i]]
@@ -152,7 +168,7 @@ def label(e: Shown, part: int) -> str:
     """A part's score with its sign, and its 95% range where that is known."""
     scores = painted(e)
     largest, spread = float(np.abs(scores).max(initial=0.0)), error(e, part)
-    sign = "+" if scores[part] > 0 else "−" if scores[part] < 0 else ""
+    sign = "−" if scores[part] < 0 else "+" if scores[part] > 0 and not e.unsigned else ""
     words = sign + scored(float(scores[part]), largest)
     return words if spread is None else f"{words} ± {scored(spread, largest or spread)}"
 
@@ -218,6 +234,9 @@ def meanings(e: Shown) -> tuple[str, str]:
     """What a positive and a negative score mean."""
     if e.method == "difference":
         return "raises the difference", "lowers the difference"
+    if e.unsigned:
+        what = "the prediction" if e.target_name == "output" else e.target_name
+        return f"matters to {what}, for or against", ""
     if e.target_name == "output":
         return "raises the prediction", "lowers the prediction"
     return f"speaks for {e.target_name}", f"speaks against {e.target_name}"
@@ -227,6 +246,8 @@ def question(e: Shown) -> str:
     """What the chart answers."""
     if e.method == "difference":
         return "Where the two differ"
+    if e.unsigned:
+        return "What it depends on, for or against"
     return "What raises it, and what lowers it" if e.target_name == "output" else "What speaks for it, and what against"
 
 

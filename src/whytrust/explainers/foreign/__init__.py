@@ -12,9 +12,9 @@ import numpy as np
 
 from whytrust.explainers.foreign.arrays import Function, Given, Results
 from whytrust.explainers.foreign.captum import Captum
-from whytrust.explainers.foreign.laying import POOLINGS
 from whytrust.explainers.foreign.lime import LimePackage, LimeResult
 from whytrust.explainers.foreign.shap import Shap, ShapResult
+from whytrust.explainers.laying import POOLINGS
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 

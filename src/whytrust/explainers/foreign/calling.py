@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.backends.torch import evaluating
-from whytrust.core import Batch, MissingExtra, generator
+from whytrust.backends.torch_modes import evaluating
+from whytrust.core import Batch, MissingExtra
 from whytrust.question import Question
 
 
@@ -24,14 +24,9 @@ def source_of(function: Any) -> Any:
     return function
 
 
-def input_of(question: Question) -> Batch:
-    """A batch of one: the input itself, as the parts compose it."""
-    return question.parts.compose(np.ones((1, question.d), bool), generator(0))
-
-
 def taken_by_source(question: Question) -> Batch:
     """A batch of one as the user's own object takes it: after the model's preprocessing, and in order in memory."""
-    batch = input_of(question)
+    batch = question.input
     if question.model.preprocess is None:
         return batch
     made = question.model.preprocess(batch)

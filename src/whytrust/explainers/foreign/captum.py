@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
-from whytrust.explainers.foreign.laying import Laying
+from whytrust.explainers.laying import Laying
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.views import ImageView, TextView

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Batch, Floats
-from whytrust.explainers.foreign.calling import called, input_of, plain_settings
-from whytrust.explainers.foreign.laying import Laid, Laying, shared
+from whytrust.explainers.foreign.calling import called, plain_settings
+from whytrust.explainers.laying import Laid, Laying, shared
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.views import ImageView, TextView
@@ -97,7 +97,7 @@ class LimeResult:
     def _text(self, lay: Laying, weights: dict[int, float], question: Question) -> tuple[Laid, NDArray[np.bool_]]:
         view, indexed = question.parts.view, self.result.domain_mapper.indexed_string
         raw = indexed.raw_string()
-        if not isinstance(view, TextView) or raw not in (view.text, input_of(question)[0]):
+        if not isinstance(view, TextView) or raw not in (view.text, question.input[0]):
             raise ValueError(f"this lime explanation is of another text ({raw[:40]!r}…); explain that text with it")
         spans: list[tuple[tuple[int, int], ...]] = []
         for index in weights:
@@ -135,7 +135,7 @@ class LimePackage:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One call of `explain_instance`, with lime's defaults where nothing else is said."""
-        name, view, batch, asked = type(self.explainer).__name__, question.parts.view, input_of(question), [0]
+        name, view, batch, asked = type(self.explainer).__name__, question.parts.view, question.input, [0]
 
         def predict(rows: Any) -> Floats:
             asked[0] += len(rows)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from whytrust.core import Floats
-from whytrust.explainers.foreign.calling import called, input_of, plain_settings, source_of, taken_by_source
-from whytrust.explainers.foreign.laying import Laid, Laying, located
+from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
+from whytrust.explainers.laying import Laid, Laying, located
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.views import TableView, TextView
@@ -98,7 +98,7 @@ class ShapResult:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One score a part from the values of the question's target; the model is asked only for its prediction."""
-        values, data, shape = self.result.values, getattr(self.result, "data", None), np.shape(input_of(question))[1:]
+        values, data, shape = self.result.values, getattr(self.result, "data", None), np.shape(question.input)[1:]
         if isinstance(question.parts.view, TextView):
             if data is None or not len(data):
                 raise ValueError("a shap.Explanation of a text must have the text's tokens as its data, got none; make it with "

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, pool_labels
-from whytrust.explainers.foreign.calling import input_of
 from whytrust.question import Question
 from whytrust.views import ImageView, TextView
 
@@ -105,7 +104,7 @@ class Laying:
         return Laid(self.question.parts.pool(characters, how), outside, (pooled,) if several else ())
 
     def _text(self, values: Floats, view: TextView) -> Laid:
-        text = input_of(self.question)[0]
+        text = self.question.input[0]
         find = getattr(self.question.model.function, "tokens", None)
         spans = [] if find is None or self.question.model.preprocess is not None else [(tuple(s),) for s in find(text)]
         if values.ndim > 1 and len(values) == 1:
@@ -132,7 +131,7 @@ class Laying:
     def _image(self, values: Floats, view: ImageView) -> Laid:
         shape, parts = view.labels.shape, self.question.parts
         first = bool(getattr(parts, "channels_first", False))
-        input_shape = np.shape(input_of(self.question)[0])
+        input_shape = np.shape(self.question.input[0])
         how = self._how("mean")
         if values.ndim >= 2 and len(values) == 1 and values.ndim != len(input_shape):
             values = values[0]
@@ -159,11 +158,11 @@ class Laying:
             rows, columns = (((np.arange(n) + 0.5) * s / n).astype(np.intp) for n, s in zip(size, shape, strict=True))
             labels = view.labels[rows[:, None], columns].astype(np.intp)
             return Laid(pool_labels(np.moveaxis(maps, 0, -1), labels, self.question.d, how), notes=(note,))
-        return Laid(self.question.parts.pool(enlarged(maps, shape).mean(axis=0), how), notes=(note,))
+        return Laid(self.question.parts.pool(enlarged(maps.mean(axis=0), shape), how), notes=(note,))
 
     def _other(self, values: Floats) -> Laid:
         """Sounds and rows: shaped like the input, batch and channel axes of one aside."""
-        shape = np.shape(input_of(self.question))[1:]
+        shape = np.shape(self.question.input)[1:]
         squeezed = values
         while squeezed.ndim > len(shape) and len(squeezed) == 1:
             squeezed = squeezed[0]
@@ -190,14 +189,14 @@ def shared(value: float, held: NDArray[np.bool_], part_of: NDArray[Any]) -> Floa
     return map
 
 
-def enlarged(maps: Floats, shape: tuple[int, ...]) -> Floats:
-    """(C, h, w) -> (C, H, W), bilinear between the centres of cells, as nets are usually enlarged."""
-    for axis, (size, wanted) in enumerate(zip(maps.shape[1:], shape, strict=True), 1):
+def enlarged(map: Floats, shape: tuple[int, ...]) -> Floats:
+    """A coarse map in a finer shape, linear between the middles of its cells, as nets are usually enlarged."""
+    for axis, (size, wanted) in enumerate(zip(map.shape, shape, strict=True)):
         place = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0, size - 1)
         below = np.floor(place).astype(np.intp)
-        share = (place - below).reshape([-1 if a == axis else 1 for a in range(3)])
-        maps = maps.take(below, axis) * (1 - share) + maps.take(np.minimum(below + 1, size - 1), axis) * share
-    return maps
+        share = (place - below).reshape([-1 if a == axis else 1 for a in range(map.ndim)])
+        map = map.take(below, axis) * (1 - share) + map.take(np.minimum(below + 1, size - 1), axis) * share
+    return map
 
 
 def located(tokens: Sequence[Any], text: str) -> list[tuple[Span, ...]]:

@@ -1,0 +1,148 @@
+"""How far an input may be moved: a ball around it, the bounds of its values, and the arithmetic that keeps both exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats
+
+Bounds = tuple[float, float] | None
+Inside = NDArray[np.bool_] | None
+"""Where an input may change; None is everywhere."""
+
+
+@dataclass(frozen=True)
+class Ball:
+    """At most `radius` away in `norm`, within `bounds`, `step` at a time; all in the units of the input."""
+
+    norm: str
+    radius: float
+    step: float
+    bounds: Bounds
+
+    def box(self, clean: Floats, inside: Inside) -> tuple[Floats, Floats]:
+        """(least, largest) value that each number may take; both in the input's own type, and rounded towards the input.
+
+        A caller who computes |x' − x| in float64 finds it at most `radius`, whatever the type of x'.
+        """
+        if self.norm == "linf":
+            low = _inward(clean, clean.astype(np.float64) - self.radius, self.radius, np.inf)
+            high = _inward(clean, clean.astype(np.float64) + self.radius, self.radius, -np.inf)
+        else:
+            low, high = np.full_like(clean, -np.inf), np.full_like(clean, np.inf)
+        if self.bounds is not None:
+            np.maximum(low, _least(self.bounds[0], clean.dtype), out=low)
+            np.minimum(high, -_least(-self.bounds[1], clean.dtype), out=high)
+        if inside is not None:
+            low[~inside], high[~inside] = clean[~inside], clean[~inside]
+        return low, high
+
+    def reach(self, clean: Floats) -> float:
+        """The radius to project onto, so that rounding to the input's type cannot carry an input out of an L2 ball.
+
+        Rounding moves a value by at most half a unit in its last place, so all values together by that share of their norm.
+        """
+        length = float(np.linalg.norm(clean.astype(np.float64)))
+        rounding = float(np.finfo(clean.dtype).eps) / 2 * (length + self.radius)
+        summing = (clean.size + 8) * float(np.finfo(np.float64).eps) * self.radius
+        return max(0.0, self.radius - rounding - summing)
+
+    def holds(self, clean: Floats, moved: Floats) -> bool:
+        """Is this input within the ball and the bounds, as anyone would compute it?"""
+        linf, l2 = norms(clean, moved)
+        low, high = self.bounds or (-np.inf, np.inf)
+        near = (linf if self.norm == "linf" else l2) <= self.radius
+        return bool(near and moved.min() >= low and moved.max() <= high)
+
+
+def norms(clean: Floats, moved: Floats) -> tuple[float, float]:
+    """(L∞, L2) of the change, in float64."""
+    change = moved.astype(np.float64) - clean.astype(np.float64)
+    return float(np.abs(change).max()), float(np.linalg.norm(change))
+
+
+def _inward(clean: Floats, edge: Floats, radius: float, centre: float) -> Floats:
+    """The edge in the input's type, one number nearer to the input where rounding went too far; `centre` is which way."""
+    rounded = edge.astype(clean.dtype)
+    far = np.abs(clean.astype(np.float64) - rounded.astype(np.float64)) > radius
+    nearer = np.nextafter(rounded, clean.dtype.type(centre))
+    return np.where(far, nearer, rounded)
+
+
+def _least(bound: float, dtype: np.dtype[Any]) -> Any:
+    """The least number of this type that is not below the bound."""
+    number = dtype.type(bound)
+    return np.nextafter(number, dtype.type(np.inf)) if float(number) < bound else number
+
+
+# --- bounds and units -------------------------------------------------------------------------------------------------
+
+
+def settle_bounds(bounds: Any, arrays: list[NDArray[Any]]) -> Bounds:
+    """The bounds of the inputs' values: as given, or ("auto") 0–255 for bytes and colour floats like them, 0–1 for floats
+    within it, and none for everything else: normalised images, waveforms, spectrograms with negative values.
+
+    All inputs of a call are looked at together: one dark picture does not make a normalised data set.
+    """
+    if bounds != "auto":
+        return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+    if not arrays or any(a.ndim < 2 for a in arrays):
+        return None
+    if all(a.dtype == np.uint8 for a in arrays):
+        return 0.0, 255.0
+    low, high = min(float(a.min()) for a in arrays), max(float(a.max()) for a in arrays)
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    # Without channels an array may be a spectrogram or a digit of 0–16, whose range nobody can know.
+    return (0.0, 255.0) if low >= 0 and 2 < high <= 255 and all(a.ndim >= 3 for a in arrays) else None
+
+
+def unit_of(units: str, bounds: Bounds, epsilon: float | None) -> float:
+    """What an epsilon of 1 means in the units of the input: 1, or the range of the bounds where there are any."""
+    if units == "input" or (units == "auto" and bounds is None):
+        return 1.0
+    if bounds is None:
+        raise ValueError("units='range' must come with bounds, and none are known for these inputs; pass bounds=(low, high), "
+                         "or units='input'")
+    whole = bounds[1] - bounds[0]
+    if epsilon is not None and (epsilon > 1 or (epsilon == 1 and units == "auto" and whole > 1)):
+        raise ValueError(f"epsilon must be a share of the range {bounds[0]:g}–{bounds[1]:g}, below 1, got {epsilon:g}; for the "
+                         "units of the input pass units='input'")
+    return whole
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Refuse a word that means nothing."""
+    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def check_number(name: str, value: Any, least: float = 0.0, above: bool = False) -> None:
+    """Refuse what is no finite number, or too small."""
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < least or (above and value == least):
+        raise ValueError(f"{name} must be a finite number {'above' if above else '>='} {least:g}, got {value!r}")
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is no whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+
+
+def check_bounds(bounds: Any) -> None:
+    """Refuse bounds that bound nothing."""
+    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
+        return
+    pair = not isinstance(bounds, str) and np.shape(bounds) == (2,)
+    if not pair or not all(isinstance(b, int | float | np.number) and math.isfinite(b) for b in bounds) or not (
+            bounds[0] < bounds[1]):
+        raise ValueError(f"bounds must be (low, high) with low < high, 'auto' or None, got {bounds!r}")

@@ -1,0 +1,104 @@
+"""The attack of the singing-voice papers, after Carlini & Wagner (2018): the least change that still turns the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whytrust.attacks.ball import Ball, Bounds, check_bounds, check_number, check_whole, one_of, unit_of
+from whytrust.attacks.engine import Item, Loss, OnCalls, Slots
+from whytrust.attacks.result import Attacked
+from whytrust.attacks.run import run
+from whytrust.checked import CheckedModel
+from whytrust.core import Floats
+
+SPECTROGRAM = {"epsilon": 0.1, "step": 0.0005, "alpha": 15.0}
+"""What the papers used for magnitude spectrograms: attack(model, x, "carlini_wagner", **SPECTROGRAM)."""
+_BETAS, _TINY = (0.9, 0.999), 1e-8
+
+
+@dataclass(frozen=True)
+class CarliniWagner:
+    """What is the smallest change, in Σδ², that a gradient finds and that makes the model say something else?
+
+    Each step goes down Σδ² + alpha · L by the sign of the gradient, then clips δ to ±epsilon. L is −log p of the target;
+    without a target it is −log p of the other class where there are two, and log p of the clean label where there are more.
+    variant "paper" is δ ← clip(δ − step · sign); "authors" is what the published code does (Praher et al. 2021): the sign is
+    fed to Adam with `step` as its learning rate.
+
+    The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha 15). The
+    papers move a whole song with one δ; here every input has its own. It misleads as every gradient attack does: see PGD. The
+    first success is taken, so the change is small, not smallest: a larger alpha succeeds sooner with a larger change.
+    """
+
+    seeks_truth: ClassVar[bool] = False
+
+    epsilon: float = 0.01
+    step: float = 0.0003
+    alpha: float = 2.0
+    iterations: int = 1000
+    variant: str = "paper"
+    units: str = "input"
+    bounds: Any = None
+    stop: str = "success"
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only fail later."""
+        one_of("variant", self.variant, ("paper", "authors"))
+        one_of("units", self.units, ("auto", "range", "input"))
+        one_of("stop", self.stop, ("success", "never"))
+        for name in ("epsilon", "step", "alpha"):
+            check_number(name, getattr(self, name), above=True)
+        check_whole("iterations", self.iterations)
+        check_number("margin", self.margin)
+        check_bounds(self.bounds)
+
+    def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
+                 ids: Sequence[str | int] | None = None, batch_size: int | None = None,
+                 on_calls: OnCalls | None = None) -> Attacked:
+        """Attack every input; see `run` for what the arguments may be."""
+        return run(self, model, inputs, targets, seed, inside=inside, ids=ids, batch_size=batch_size, on_calls=on_calls)
+
+    def ball(self, shape: tuple[int, ...], bounds: Bounds) -> Ball:
+        """Epsilon and step in the units of the input."""
+        unit = unit_of(self.units, bounds, self.epsilon)
+        return Ball("linf", float(self.epsilon) * unit, float(self.step) * unit, bounds)
+
+    def aim(self, target: int | None, label: int, classes: int) -> tuple[int, bool]:
+        """Towards the target; without one towards the other of two classes, or away from the label."""
+        if target is None and classes == 2:
+            return 1 - label, True
+        return (label, False) if target is None else (target, True)
+
+    def start(self, item: Item, ball: Ball) -> Floats:
+        """No change at all."""
+        return item.clean
+
+    def move(self, slots: Slots, loss: Loss, ball: Ball) -> None:
+        """δ − step · sign, by itself or through Adam."""
+        slope = loss.whole()
+        slope *= self.alpha
+        change = np.subtract(slots.now, slots.clean, dtype=slope.dtype)
+        change *= 2
+        slope += change
+        signs = np.sign(slope, out=slope).astype(slots.now.dtype, copy=False)
+        slots.now -= (signs * ball.step if self.variant == "paper"
+                      else adam(signs, slots.remembered("mean"), slots.remembered("square"), slots.taken, ball.step))
+
+
+def adam(gradient: Floats, mean: Floats, square: Floats, taken: Any, rate: float) -> Floats:
+    """What Adam (Kingma & Ba 2015) takes off each number; `mean` and `square` are its memory, `taken` its steps so far."""
+    mean *= _BETAS[0]
+    mean += (1 - _BETAS[0]) * gradient
+    square *= _BETAS[1]
+    square += (1 - _BETAS[1]) * gradient * gradient
+    steps = np.asarray(taken, dtype=np.float64).reshape(-1, *[1] * (gradient.ndim - 1)) + 1
+    rates = (rate / (1 - _BETAS[0]**steps)).astype(gradient.dtype)
+    spread = np.sqrt(square)
+    spread /= np.sqrt(1 - _BETAS[1]**steps).astype(gradient.dtype)
+    spread += _TINY
+    return np.asarray(rates * mean / spread)

@@ -1,0 +1,113 @@
+"""Clean, adversarial and what lies between them, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from whytrust.core import Floats, need
+
+UP, DOWN = (0 / 255, 114 / 255, 178 / 255), (221 / 255, 107 / 255, 0 / 255)
+"""Blue for more, orange for less: told apart by readers with any of the common colour-vision deficiencies."""
+
+NOTHING = 1e-6
+"""A change below this share of an input's range is not blown up: it could not be told from rounding."""
+
+
+def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[str],
+           bounds: tuple[float, float] | None) -> Any:
+    """A matplotlib Figure: one column an input, rows for before, after and the difference."""
+    matplotlib = need("matplotlib.figure", "report")
+    n = len(clean)
+    if n == 0:
+        raise ValueError("a figure needs at least one input that did not fail")
+    wide = 2.4 if _is_image(clean[0]) else 4.0
+    picture = matplotlib.Figure(figsize=(max(wide * n, 4.2), 7.2), layout="constrained", facecolor="white")
+    axes = picture.subplots(3, n, squeeze=False)
+    for column, (before, after, title) in enumerate(zip(clean, moved, titles, strict=True)):
+        draw = _image if _is_image(before) else _map if before.ndim == 2 else _lines
+        draw([axes[row][column] for row in range(3)], before, after, bounds)
+        axes[0][column].set_title(title, fontsize=9)
+    for row, name in enumerate(("before", "after", "difference")):
+        axes[row][0].set_ylabel(name, fontsize=9)
+    return picture
+
+
+def factor(change: Floats, room: float) -> float:
+    """By how much a difference is made larger to fill `room`: a round number (1, 2, 5, 10, …), so that a reader can divide."""
+    most = float(np.abs(change).max(initial=0))
+    if most <= NOTHING * room or room <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(room / most))
+    return max(m * power for m in (1, 2, 5) if m * power <= room / most * (1 + 1e-9))
+
+
+def blue_orange(strengths: Floats) -> Floats:
+    """(…,) from -1 to 1 -> (…, 3): white at 0, blue at 1, orange at -1."""
+    signed = np.clip(strengths, -1, 1)[..., None]
+    return np.asarray(1 - np.abs(signed) * (1 - np.where(signed >= 0, UP, DOWN)))
+
+
+def _channel_axis(array: Floats) -> int | None:
+    if array.ndim == 3:
+        return 0 if array.shape[0] in (1, 3, 4) else 2 if array.shape[2] in (1, 3, 4) else None
+    return None
+
+
+def _is_image(array: Floats) -> bool:
+    """Three axes, one of them channels, or two that are about equally long: a spectrogram is drawn another way."""
+    return _channel_axis(array) is not None or (array.ndim == 2 and array.shape[0] == array.shape[1])
+
+
+def _image(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
+    low, high = bounds or (float(min(before.min(), after.min())), float(max(before.max(), after.max())))
+    span = (high - low) or 1.0
+    change = after.astype(np.float64) - before
+    larger = factor(change, span)
+    axis = _channel_axis(change)
+    # Channels are averaged: opposite changes of red and blue cancel to white, so the title names the largest change too.
+    mean = change if axis is None else change.mean(axis=axis)
+    for ax, picture in zip(axes, (_rgb(before, low, span), _rgb(after, low, span), blue_orange(mean * larger / span)),
+                           strict=True):
+        ax.imshow(picture, interpolation="nearest")
+        ax.set_xticks([])
+        ax.set_yticks([])
+    axes[2].set_title(f"× {larger:g}, largest change {np.abs(change).max():.3g}\nblue: more, orange: less", fontsize=8)
+
+
+def _rgb(array: Floats, low: float, span: float) -> Floats:
+    axis = _channel_axis(array)
+    values = np.clip((array.astype(np.float64) - low) / span, 0, 1)
+    values = values[..., None] if axis is None else np.moveaxis(values, axis, -1)[..., :3]
+    return np.repeat(values, 3, axis=-1) if values.shape[-1] == 1 else values
+
+
+def _map(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
+    """A spectrogram (frames × bands): time to the right, frequency up."""
+    change = after.astype(np.float64) - before
+    low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
+    for ax, values in zip(axes, (before, after), strict=False):
+        ax.imshow(values.T, origin="lower", aspect="auto", cmap="gray", vmin=low, vmax=high, interpolation="nearest")
+    most = float(np.abs(change).max()) or 1.0
+    axes[2].imshow(blue_orange(change / most).swapaxes(0, 1), origin="lower", aspect="auto", interpolation="nearest")
+    axes[2].set_title(f"full colour: ±{most:.3g} of {high - low:.3g} · blue: more, orange: less", fontsize=8)
+    axes[2].set_xlabel("frame", fontsize=8)
+    for ax in axes:
+        ax.tick_params(labelsize=7)
+
+
+def _lines(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
+    """A waveform, or anything else as the row of its numbers."""
+    change = (after.astype(np.float64) - before).ravel()
+    highest = float(max(np.abs(before).max(), np.abs(after).max())) or 1.0
+    larger = factor(change, highest)
+    for ax, values, colour in zip(axes, (before.ravel(), after.ravel(), change * larger), ("black", "black", UP), strict=True):
+        ax.plot(values, color=colour, linewidth=0.6)
+        ax.set_ylim(-1.05 * highest, 1.05 * highest)
+        ax.margins(x=0)
+        ax.tick_params(labelsize=7)
+    axes[2].set_title(f"× {larger:g}, largest change {np.abs(change).max():.3g}", fontsize=8)
+    axes[2].set_xlabel("sample", fontsize=8)

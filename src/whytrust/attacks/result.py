@@ -1,0 +1,283 @@
+"""What an attack came to: the inputs before and after, and whether the model, asked afresh, was fooled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.attacks import figures
+from whytrust.core import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One attacked input. Whatever is said of the model here it said in a fresh forward pass, not in the search."""
+
+    clean: Floats
+    adversarial: Floats
+    success: bool
+    believed: bool  # did the search itself stop because the goal was reached?
+    iterations: int
+    flat: bool  # was the first gradient zero everywhere, so that there was nothing to follow?
+    target: int | None
+    clean_label: int
+    label: int
+    clean_scores: Floats
+    scores: Floats
+    margin: float  # how far the goal is reached, in the model's own scores; negative: how far it is missed
+    linf: float
+    l2: float
+    relative_linf: float  # in parts of the range of the bounds, or of the input's own
+    relative_l2: float  # in parts of the input's own length
+    epsilon: float  # in the units of the input
+    step: float
+    within: bool  # did epsilon and the bounds hold?
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """Adversarial inputs and what the model says of them; `attacked[i]` is input i, `attacked.outcomes[i]` all about it.
+
+    The arrays (`success`, `labels`, `linf`, …) have one entry an input. Where an input failed, which `errors` explains, its
+    outcome and arrays are None, its numbers NaN, its labels and iterations -1. Success is of this model, in batches of this
+    size: nets round, and an adversary that barely crossed the border may not cross it elsewhere; `margin` guards against that.
+    """
+
+    method: Any
+    outcomes: tuple[Outcome | None, ...]
+    errors: dict[int, Exception] = field(default_factory=dict)
+    passes: int = 0  # inputs × (forward and backward pass)
+    model: str = "model"
+    classes: tuple[str, ...] | None = None
+    bounds: tuple[float, float] | None = None
+    seed: int = 0
+    search: tuple[dict[str, Any], ...] | None = None  # every trial of a grid search; this is the best of them
+
+    def __len__(self) -> int:
+        """How many inputs were given."""
+        return len(self.outcomes)
+
+    def __getitem__(self, index: int) -> Floats:
+        """Adversarial input `index`, or the error that it came to."""
+        outcome = self.outcomes[index]
+        if outcome is None:
+            raise self.errors[index % len(self)]
+        return outcome.adversarial
+
+    def __iter__(self) -> Iterator[Floats | None]:
+        """The adversarial inputs; None for one that failed."""
+        return (None if o is None else o.adversarial for o in self.outcomes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All adversarial inputs as one array, where that is possible."""
+        stacked = self.adversarial
+        if not isinstance(stacked, np.ndarray):
+            why = f"input {min(self.errors)} failed: {self.errors[min(self.errors)]}" if self.errors else "their shapes differ"
+            raise ValueError(f"the adversarial inputs cannot be one array, for {why}; take them one by one, attacked[i]")
+        return stacked if dtype is None else stacked.astype(dtype, copy=bool(copy) or stacked.dtype != np.dtype(dtype))
+
+    @property
+    def adversarial(self) -> Any:
+        """The adversarial inputs: one array, or a list where shapes differ or an input failed (None)."""
+        return _stacked(list(self))
+
+    @property
+    def clean(self) -> Any:
+        """The inputs as they were, in the type they were attacked in."""
+        return _stacked([None if o is None else o.clean for o in self.outcomes])
+
+    @property
+    def success(self) -> NDArray[np.bool_]:
+        """Which inputs reached their goal, as a fresh forward pass of the model says."""
+        return self._each(lambda o: o.success, False, bool)
+
+    @property
+    def success_rate(self) -> float:
+        """Share of successes among the inputs that did not fail."""
+        return float(np.mean([o.success for o in self.outcomes if o is not None]))
+
+    @property
+    def unconfirmed(self) -> NDArray[np.intp]:
+        """Inputs that the search saw fooled and a fresh forward pass did not: a model that rounds, or answers at random."""
+        return np.flatnonzero([o is not None and o.believed and not o.success for o in self.outcomes])
+
+    @property
+    def iterations(self) -> NDArray[np.intp]:
+        """Steps taken."""
+        return self._each(lambda o: o.iterations, -1, np.intp)
+
+    @property
+    def targets(self) -> NDArray[np.intp]:
+        """The class each input was moved towards; -1 where it was moved away from its own."""
+        return self._each(lambda o: -1 if o.target is None else o.target, -1, np.intp)
+
+    @property
+    def clean_labels(self) -> NDArray[np.intp]:
+        """What the model says of the inputs as they were."""
+        return self._each(lambda o: o.clean_label, -1, np.intp)
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """What the model says of the adversarial inputs."""
+        return self._each(lambda o: o.label, -1, np.intp)
+
+    @property
+    def clean_scores(self) -> Floats:
+        """(n, classes) scores of the inputs as they were."""
+        return self._rows(lambda o: o.clean_scores)
+
+    @property
+    def scores(self) -> Floats:
+        """(n, classes) scores of the adversarial inputs."""
+        return self._rows(lambda o: o.scores)
+
+    @property
+    def margins(self) -> Floats:
+        """How far the goal is reached in the model's own scores: the target ahead, or the clean label behind."""
+        return self._each(lambda o: o.margin, np.nan, np.float64)
+
+    @property
+    def linf(self) -> Floats:
+        """Largest change of a number."""
+        return self._each(lambda o: o.linf, np.nan, np.float64)
+
+    @property
+    def l2(self) -> Floats:
+        """Length of the change."""
+        return self._each(lambda o: o.l2, np.nan, np.float64)
+
+    @property
+    def relative_linf(self) -> Floats:
+        """Largest change in parts of the range of the bounds, or of the input's own range where there are none."""
+        return self._each(lambda o: o.relative_linf, np.nan, np.float64)
+
+    @property
+    def relative_l2(self) -> Floats:
+        """Length of the change in parts of the input's own length."""
+        return self._each(lambda o: o.relative_l2, np.nan, np.float64)
+
+    @property
+    def epsilon(self) -> Floats:
+        """How far each input was allowed to move, in the units of the input."""
+        return self._each(lambda o: o.epsilon, np.nan, np.float64)
+
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Where epsilon and the bounds held, computed from the returned arrays."""
+        return self._each(lambda o: o.within, False, bool)
+
+    def class_name(self, label: int | None) -> str | None:
+        """What a class is called; None for none."""
+        if label is None or label < 0:
+            return None
+        return f"class {label}" if self.classes is None else self.classes[label]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row of plain data an input, failed ones too."""
+        return [self._row(i, o) for i, o in enumerate(self.outcomes)]
+
+    def _row(self, index: int, o: Outcome | None) -> dict[str, Any]:
+        if o is None:
+            error = self.errors[index]
+            return {"input": index, "success": False, "error": f"{type(error).__name__}: {error}"}
+        numbers = {name: _plain(getattr(o, name)) for name in (
+            "iterations", "margin", "linf", "l2", "relative_linf", "relative_l2", "epsilon", "within")}
+        return {"input": index, "success": o.success, "before": self.class_name(o.clean_label),
+                "after": self.class_name(o.label), "target": self.class_name(o.target), "target_index": o.target,
+                "clean_label": o.clean_label, "label": o.label, "score_before": float(o.clean_scores[o.clean_label]),
+                "score_after": float(o.scores[o.label]), **numbers, "error": None}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: how it was done and what came of each input, without the arrays (`np.save` those)."""
+        return {"attack": type(self.method).__name__, "settings": {k: _plain(v) for k, v in asdict(self.method).items()},
+                "model": self.model, "seed": self.seed, "bounds": None if self.bounds is None else list(self.bounds),
+                "inputs": len(self), "successes": int(self.success.sum()), "success_rate": self.success_rate,
+                "passes": self.passes, "unconfirmed": self.unconfirmed.tolist(), "table": self.table(),
+                "search": None if self.search is None else list(self.search)}
+
+    def plot(self, n: int = 4) -> Any:
+        """A matplotlib figure of the first n inputs: before, after, and the difference, made large enough to be seen."""
+        shown = [(i, o) for i, o in enumerate(self.outcomes) if o is not None][:n]
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n must be a whole number >= 1, got {n!r}")
+        titles = [f"input {i}{'' if o.success else ', goal not reached'}\n{self.class_name(o.clean_label)} → "
+                  f"{self.class_name(o.label)}" for i, o in shown]
+        return figures.figure([o.clean for _, o in shown], [o.adversarial for _, o in shown], titles, self.bounds)
+
+    def __str__(self) -> str:
+        """A few lines: how many were fooled, how soon, how far they were moved, and what the model says now."""
+        done = [o for o in self.outcomes if o is not None]
+        wins = [o for o in done if o.success]
+        verb = "enhanced" if self.method.seeks_truth else "fooled"
+        lines = [f"{type(self.method).__name__} on {self.model}: {len(wins)} of {len(done)} inputs {verb} "
+                 f"({self.success_rate:.0%})" + (f", {len(self.errors)} failed" if self.errors else "")]
+        steps = [o.iterations for o in wins or done]
+        lines.append(f"  {'where it worked' if wins else 'in vain'}: {np.median(steps):g} steps (median, at most {max(steps)})"
+                     f"; {self.passes:,} passes forward and back in all")
+        lines.append(f"  change: {_spread([o.linf for o in done])} in any number, {_spread([o.l2 for o in done])} in all "
+                     f"(L2{_share([o.relative_l2 for o in done])}); {self._limits(done)}")
+        turns = Counter((self.class_name(o.clean_label), self.class_name(o.label)) for o in done)
+        told = [f"{a} → {b}" + (f" ({count})" if count > 1 else "") for (a, b), count in turns.most_common(4)]
+        lines.append(f"  the model says: {', '.join(told)}{', …' if len(turns) > 4 else ''}")
+        return "\n".join(lines + [f"  {note}" for note in self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know before believing the success rate."""
+        flat = sum(o is not None and o.flat and not o.success for o in self.outcomes)
+        notes = []
+        if len(self.unconfirmed):
+            notes.append(f"{len(self.unconfirmed)} inputs were fooled in the search and not in a fresh forward pass: the model "
+                         "answers differently each time, or they barely crossed the border (pass margin=)")
+        if flat:
+            notes.append(f"{flat} inputs had a gradient of zero everywhere: nothing could be followed, which is no robustness; "
+                         "if the model ends in a softmax or sigmoid, give its logits with output='logit'")
+        if self.errors:
+            notes.append(f"input {min(self.errors)} failed: {self.errors[min(self.errors)]}"
+                         + (f" (and {len(self.errors) - 1} more: see .errors)" if len(self.errors) > 1 else ""))
+        return tuple(notes)
+
+    def _limits(self, done: list[Outcome]) -> str:
+        allowed = sorted({f"{o.epsilon:.4g}" for o in done})
+        bounds = "no bounds" if self.bounds is None else f"bounds {self.bounds[0]:g} to {self.bounds[1]:g}"
+        held = "held" if all(o.within for o in done) else f"broken by {sum(not o.within for o in done)}"
+        return f"epsilon {' / '.join(allowed)} and {bounds} {held}"
+
+    def _each(self, of: Callable[[Outcome], Any], missing: Any, dtype: Any) -> NDArray[Any]:
+        return np.array([missing if o is None else of(o) for o in self.outcomes], dtype=dtype)
+
+    def _rows(self, of: Callable[[Outcome], Floats]) -> Floats:
+        columns = max(of(o).size for o in self.outcomes if o is not None)
+        return np.array([np.full(columns, np.nan) if o is None else of(o) for o in self.outcomes])
+
+
+def _stacked(inputs: list[Any]) -> Any:
+    """One array where every input is there and they are alike."""
+    alike = all(a is not None for a in inputs) and len({(a.shape, a.dtype) for a in inputs}) == 1
+    return np.stack(inputs) if alike else inputs
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has: NaN, which it has not, becomes None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _share(parts: list[float]) -> str:
+    """The median of what can be said; an input of zeros has no length to compare with."""
+    known = [p for p in parts if np.isfinite(p)]
+    return f", {np.median(known):.1%} of the input" if known else ""
+
+
+def _spread(values: list[float]) -> str:
+    """A median and the largest."""
+    middle, most = float(np.median(values)), max(values)
+    return f"{middle:.3g}" if f"{middle:.3g}" == f"{most:.3g}" else f"{middle:.3g} (at most {most:.3g})"

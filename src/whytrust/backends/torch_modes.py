@@ -1,0 +1,33 @@
+"""Modules in eval mode while they are asked, and as they were afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_MODES = threading.Lock()
+_ASKED: dict[int, int] = {}  # submodules that were in training mode, by id, and how many threads ask them now
+
+
+@contextmanager
+def evaluating(*modules: Any) -> Iterator[None]:
+    """Eval mode inside, every submodule's own mode after; set flag by flag, since eval() may do more than set it.
+
+    Several threads may ask one module: it goes back to training when the last of them is done.
+    """
+    with _MODES:
+        held = {id(m): m for module in modules for m in module.modules() if id(m) in _ASKED or getattr(m, "training", False)}
+        for key, module in held.items():
+            _ASKED[key] = _ASKED.get(key, 0) + 1
+            module.training = False
+    try:
+        yield
+    finally:
+        with _MODES:
+            for key, module in held.items():
+                _ASKED[key] -= 1
+                if not _ASKED[key]:
+                    del _ASKED[key]
+                    module.training = True

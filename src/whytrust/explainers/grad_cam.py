@@ -1,0 +1,79 @@
+"""Grad-CAM: where in a layer's feature maps does the evidence for the target lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whytrust.checked import Cut
+from whytrust.core import Floats
+from whytrust.explainers.laying import enlarged
+from whytrust.explainers.spots import Spot
+
+LAST_CONVOLUTION = "last convolution"
+
+
+@dataclass(frozen=True)
+class GradCam:
+    """Where do the features of a layer speak for the target? (Selvaraju et al. 2017)
+
+    Each feature map is weighted by its mean gradient, the sum is cut at 0 and enlarged to the input. `layer` is a layer's name;
+    without it the last convolution is taken. The map is as coarse as the layer: its smooth blobs hide that it knows no detail,
+    and where the mean gradient of a map is not what acts at each place, it points beside.
+    """
+
+    layer: str | None = None
+    name: ClassVar[str] = "grad_cam"
+    pooling: ClassVar[str] = "mean"
+
+    def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
+        """Maps over the places of the input, without channels."""
+        if spot.cut is not None and spot.cut.spans is not None:
+            raise ValueError("grad_cam looks at feature maps with places, and a text has words; use integrated_gradients, "
+                             "input_x_gradient or lime")
+        return (enlarged(self.coarse(spot, value), spot.places) for value in values)
+
+    def coarse(self, spot: Spot, value: Floats) -> Floats:
+        """The map as large as the layer's."""
+        cut = spot.model.cut(value[None], self._layer(spot))
+        if cut.values.ndim != 1 + len(spot.places):
+            wanted = "places" if len(spot.places) == 1 else "height, width"
+            raise ValueError(f"grad_cam needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
+                             f"{cut.values.shape}; name a convolution with layer=…")
+        spot.question.count(2)
+        _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
+        weights = gradient[0].mean(axis=tuple(range(1, cut.values.ndim)))
+        map = np.maximum(np.tensordot(weights, cut.values, 1), 0)
+        return map.T if self._turned(spot, cut) else map
+
+    def account(self, spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Which layer it was, whether it found anything, and whether its places are the input's."""
+        layer, notes = self._layer(spot), []
+        if not map.any():
+            notes.append("No place of the layer speaks for the target on balance, so every score is 0: Grad-CAM cuts off what "
+                         "is negative.")
+        seen = self._cut_once(spot).seen
+        here, there = spot.places, seen[-len(spot.places):]
+        if there not in (here, here[::-1]):
+            notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
+                         "stretched over the whole input, which is wrong where the net sees a crop of it.")
+        return {"layer": layer}, tuple(notes)
+
+    def _layer(self, spot: Spot) -> str:
+        return self._cut_once(spot).layer
+
+    def _cut_once(self, spot: Spot) -> Cut:
+        """The cut at the input itself: it says which layer is meant, and what the net sees."""
+        return spot.question.once(f"grad_cam {self.layer} {type(spot.model).__name__}",
+                                  lambda: spot.model.cut(spot.own, self.layer or LAST_CONVOLUTION))
+
+    def _turned(self, spot: Spot, cut: Cut) -> bool:
+        """Does the net see the two axes of the input the other way round?"""
+        return len(spot.places) == 2 and cut.seen[-2:] == spot.places[::-1] != spot.places
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return " × ".join(str(n) for n in shape)

@@ -1,0 +1,269 @@
+"""Where a gradient is taken: at the input itself, or at what a layer of the model makes of it.
+
+Texts have no gradient, their embeddings have; the time and frequency of a waveform show behind its front end. Wherever it is
+taken, a map over those values is laid over the same parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from whytrust.checked import Cut, DifferentiableModel, RawModel
+from whytrust.core import Floats, generator, need
+from whytrust.explainers.laying import Laid, Laying
+from whytrust.question import Question
+from whytrust.views import ImageView, SoundView, TextView
+
+Explains = Literal["logit", "score"]
+"""The model's own output before a softmax or sigmoid that was asked for, or the score as wt.model gives it."""
+AT_ONCE = 5 << 18
+"""Bytes of inputs, as 32-bit floats, that go through a net at once on a processor: what its caches hold."""
+SAME = 1e-3
+"""How far, in parts of their scale, what a preprocessing makes of whole numbers may lie from what it makes of floats."""
+BASELINES = ("black", "mean", "blurred", "noise", "pad")
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """The values at which one question is differentiated, and the model as a function of them."""
+
+    question: Question
+    model: DifferentiableModel
+    own: Floats  # the input's values, as a batch of one
+    seed: int
+    name: str  # of the method that asks
+    cut: Cut | None = None
+    rule: str = ""  # of the backward pass, where it is not the derivative
+
+    @classmethod
+    def of(cls, question: Question, name: str, explains: Explains, rng: np.random.Generator) -> Spot:
+        """Where the question's input can be moved by a little; one clear error where it cannot."""
+        model, seed = question.model, int(rng.integers(2**63))
+        if explains not in ("logit", "score"):
+            raise ValueError(f"explains must be 'logit' (before a softmax) or 'score' (as it comes), got {explains!r}")
+        if not isinstance(model, DifferentiableModel):
+            kind = getattr(model.function, "kind", "a function of a batch")
+            raise TypeError(f"{name} needs a model with gradients, and {model.name} is a black box ({kind}); pass the torch "
+                            "module or the Hugging Face model itself to wt.model, or use a method that only asks: lime, "
+                            "kernel_shap, occlusion")
+        asked: DifferentiableModel = model.raw if explains == "logit" else model
+        in_bands = getattr(question.parts, "changes", None) is not None
+        if isinstance(question.parts.view, TextView) or in_bands:
+            cut = question.once(f"cut {explains}", lambda: asked.cut(question.input))
+            return cls(question, cut.tail, cut.values[None], seed, name, cut)
+        spot = cls(question, asked, _numbers(question, name)[None], seed, name)
+        question.once("whole numbers", spot._check_whole_numbers)
+        return spot
+
+    @property
+    def values(self) -> Floats:
+        """The input's values, without the axis of a batch."""
+        return np.asarray(self.own[0])
+
+    @property
+    def size(self) -> int:
+        """How many inputs go through the model at once."""
+        most = getattr(self.model.function, "most", None)
+        if self.question.batch_size is not None or most is not None:
+            return min(self.question.batch_size or 8192, most or 8192)
+        on_processor = str(getattr(self.model.function, "home", "cpu")) == "cpu"
+        return int(np.clip((AT_ONCE if on_processor else 1 << 25) // max(4 * self.values.size, 1), 1, 8192))
+
+    def ruled(self, rule: str) -> Spot:
+        """The same, with another backward pass."""
+        return replace(self, model=self.model.ruled(rule), rule=rule)
+
+    def own_scores(self) -> Floats:
+        """The scores of the input itself, (1, columns), by the model that is differentiated: asked once.
+
+        They are also the model's answer to the question, so that nobody else need ask.
+        """
+        scores, _ = self.question.once(self._key, lambda: (self._counted(self.model(self.own)), None))
+        return self._told(scores)
+
+    def gradients(self, values: Floats) -> Iterator[Floats]:
+        """The gradient of the target's score at each of the values; at the input itself it is worked out once."""
+        if values is not self.own:
+            yield from (gradient for _, gradient in self.pulled(len(values), lambda part: values[part]))
+            return
+        yield self.question.once(f"gradient {self.question.target} {self._key}", self._own_gradient)
+
+    def linearise(self) -> None:
+        """Run the model at the input itself and keep what a gradient takes: it is pulled from there, whatever the target is."""
+        _, pull = self.question.once(self._key, lambda: (None, None))
+        if pull is None:
+            scores, pull = self.model.linearised(self.own)
+            self.question.memory.worked[self._key] = self._counted(scores), pull
+            self._told(scores)
+
+    def _own_gradient(self) -> Floats:
+        self.linearise()
+        scores, pull = self.question.memory.worked[self._key]
+        if len(self.question.memory.watched) == 1:
+            self.question.memory.worked[self._key] = scores, None  # what the model keeps for a gradient is large
+        return np.asarray(pull(self.weights(scores))[0])
+
+    @property
+    def _key(self) -> str:
+        return f"at the input {type(self.model).__name__} {self.rule}"
+
+    def _counted(self, scores: Floats) -> Floats:
+        self.question.count(len(scores))
+        return scores
+
+    def _told(self, scores: Floats) -> Floats:
+        """The same scores; the question has its answer from them, where it has none yet."""
+        if self.question.memory.original is None:
+            raw = isinstance(self.model, RawModel)
+            self.question.memory.original = (self.question.model.squashed(scores) if raw else scores)[0]  # type: ignore[attr-defined]
+        return scores
+
+    def pulled(self, n: int, make: Callable[[slice], Floats]) -> Iterator[tuple[Floats, Floats]]:
+        """(the target's score, its gradient) at each of n values, which `make` gives a batch at a time."""
+        for start in range(0, n, self.size):
+            values = make(slice(start, min(start + self.size, n)))
+            scores, gradients = self.model.vjp(values, self.weights)
+            self._counted(scores)
+            yield from zip(self.of_target(scores), gradients, strict=True)
+
+    def scores(self, values: Floats) -> Floats:
+        """The target's score at each of a few values."""
+        parts = [values[start:start + self.size] for start in range(0, len(values), self.size)]
+        scores = np.concatenate([self.model(part) for part in parts])
+        return self.of_target(self._counted(scores))
+
+    def of_target(self, scores: Floats) -> Floats:
+        """The target's score in each row."""
+        return np.asarray((self.weights(scores) * scores).sum(axis=1))
+
+    def baseline(self, given: Any = None) -> Floats:
+        """What stands for the absence of the input: by name, a number, or an array shaped like the values."""
+        shape, parts = self.values.shape, self.question.parts
+        given = self.usual_baseline if given is None else given
+        if not isinstance(given, str):
+            return _like(given, shape, self._spatial)
+        if given == "black":
+            return np.zeros(shape)
+        if given == "mean":
+            typical = getattr(parts, "typical", None)
+            return np.asarray(typical, dtype=np.float64) if typical is not None else np.broadcast_to(
+                self.values.mean(axis=self._spatial, keepdims=True), shape).copy()
+        if given == "blurred" and (self.cut is None or self.cut.spans is None) and parts.domain != "tabular":
+            sigma = [max(shape[a] for a in self._spatial) / 16 if a in self._spatial else 0.0 for a in range(len(shape))]
+            return np.asarray(need("scipy.ndimage", "image").gaussian_filter(self.values, sigma))
+        if given == "noise":
+            low, high = self.values.min(), self.values.max()
+            return np.asarray(generator(self.seed, "baseline").uniform(low, high, shape))
+        if given == "pad" and self.cut is not None and self.cut.absent is not None:
+            return self.cut.absent
+        raise ValueError(f"baseline must be one of {', '.join(BASELINES)}, a number or an array of shape {shape}, got {given!r}"
+                         + (f", which {parts.domain} inputs do not have" if given in BASELINES else ""))
+
+    @property
+    def usual_baseline(self) -> str:
+        """Padding for a text, the training data's mean for a row, the mean for a spectrogram; black, or silence, otherwise."""
+        if self.cut is not None and self.cut.absent is not None:
+            return "pad"
+        return "mean" if self.question.parts.domain == "tabular" or self._is_spectrogram else "black"
+
+    @property
+    def spread(self) -> Floats:
+        """The range that a share of noise is of: the input's own, or of each column in training."""
+        ranges = getattr(self.question.parts, "ranges", None)
+        if ranges is not None:
+            return np.asarray(ranges, dtype=np.float64)
+        return np.asarray(self.values.max() - self.values.min())
+
+    def lay(self, map: Floats, how: str) -> Laid:
+        """A map over the values (or over their places alone), as one score a part."""
+        if self.cut is None:
+            return Laid(self.question.parts.pool(map, how))
+        if self.cut.hertz is not None:
+            pool_at: Any = getattr(self.question.parts, "pool_at", None)
+            assert pool_at is not None, "parts cut in frequency say where a frequency lies"
+            return Laid(pool_at(map, self.cut.seconds, self.cut.hertz, how))
+        if self.cut.spans is None:
+            raise ValueError(f"{self.name} must know where the {len(map)} values of {self.cut.layer!r} stand in the text, and "
+                             "the model does not say; pass wt.model((model, tokenizer)) of a Hugging Face model")
+        changed = np.abs(map) if how == "mean_abs" else np.maximum(map, 0) if how == "mean_pos" else map
+        over_embedding = changed.mean(axis=1) if how.startswith("mean") else map.sum(axis=1)
+        laying = Laying(self.question, self.name, how)
+        return laying.tokens(over_embedding, [() if span is None else (span,) for span in self.cut.spans])
+
+    def finest(self, map: Floats, unsigned: bool) -> Floats | None:
+        """The map as one number a place that can be drawn over the input; None where the input is no picture."""
+        view = self.question.parts.view
+        if self.cut is not None or not isinstance(view, ImageView | SoundView):
+            return None
+        channels = tuple(a for a in range(map.ndim) if a not in self._spatial) if map.ndim == self.values.ndim else ()
+        flat = (np.abs(map) if unsigned else map).sum(axis=channels)
+        return flat.astype(np.float32) if flat.shape == view.labels.shape else None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The shape of the values without channels: what a coarse map is enlarged to."""
+        return tuple(self.values.shape[a] for a in self._spatial)
+
+    @property
+    def _spatial(self) -> tuple[int, ...]:
+        axes = tuple(range(self.values.ndim))
+        if isinstance(self.question.parts.view, ImageView) and len(axes) == 3:
+            return axes[1:] if getattr(self.question.parts, "channels_first", False) else axes[:2]
+        return axes[:1] if self.cut is not None and self.cut.spans is not None else axes
+
+    @property
+    def _is_spectrogram(self) -> bool:
+        return isinstance(self.question.parts.view, SoundView) and self.values.ndim == 2
+
+    def weights(self, scores: Floats) -> Floats:
+        """What to pull back for the gradient of the target's score."""
+        targets = np.full(len(scores), self.question.target, dtype=np.intp)
+        if isinstance(self.model, RawModel):
+            return self.model.toward(scores, targets)
+        return np.eye(scores.shape[1])[targets]
+
+    def _check_whole_numbers(self) -> None:
+        """Gradients are taken at floats: a preprocessing in which bytes wrap around would be explained at another place."""
+        given, preprocess = self.question.input, self.question.model.preprocess
+        if preprocess is None or getattr(given, "dtype", np.dtype(float)).kind not in "iu" or hasattr(preprocess, "forward"):
+            return  # a torch module gets floats in any case
+        whole, floats = (_array(preprocess(x)) for x in (given, self.own))
+        near = SAME * max(np.abs(floats).max(initial=0), 1e-30)
+        if whole.shape != floats.shape or not np.allclose(whole, floats, rtol=0, atol=near):
+            raise ValueError(f"preprocess must do the same to an input as {given.dtype} and as floats, where gradients are, "
+                             "and does not: whole numbers may wrap around in it; begin with a float, as in "
+                             "(x - 127.0) / 128")
+
+
+def _numbers(question: Question, name: str) -> Floats:
+    """The input as an array of float64, without the axis of a batch."""
+    try:
+        return np.asarray(np.asarray(question.input)[0], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} needs inputs that are numbers, and this one is not ({error}); encode categories as numbers, "
+                        "or use a method that only asks: lime, kernel_shap, occlusion") from error
+
+
+def _array(made: Any) -> Floats:
+    return np.asarray(made.detach().cpu() if hasattr(made, "detach") else made, dtype=np.float64)
+
+
+def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...]) -> Floats:
+    """A number, a value a channel, or an array as one shaped like the values."""
+    try:
+        array = _array(given)
+        if array.ndim == 1 and array.ndim < len(shape) and len(array) == math.prod(
+                n for axis, n in enumerate(shape) if axis not in spatial):
+            array = array.reshape([n if axis not in spatial else 1 for axis, n in enumerate(shape)])
+        array = np.broadcast_to(array, shape).copy()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"baseline must be one of {', '.join(BASELINES)}, a number or an array shaped like the input, "
+                         f"{shape}, got {type(given).__name__} of shape {np.shape(given)}") from error
+    if not np.isfinite(array).all():
+        raise ValueError("baseline must be finite, got NaN or infinite values")
+    return array

@@ -1,0 +1,81 @@
+"""The audio papers' attack against a loop written with torch's own autograd and optimiser."""
+
+import numpy as np
+import pytest
+import torch
+from fooled import random_linear, small_net
+
+import whytrust as wt
+from whytrust.attacks.carlini_wagner import SPECTROGRAM, CarliniWagner, adam
+
+BATCH = np.random.default_rng(1).uniform(size=(3, 1, 6, 6))
+
+
+def by_hand(net, x, loss_of, epsilon, rate, alpha, steps, authors):
+    """One input: δ by signed descent, or by Adam on the signs, clamped after every step."""
+    delta = torch.zeros_like(x, requires_grad=True)
+    optimiser = torch.optim.Adam([delta], lr=rate)
+    for _ in range(steps):
+        loss = (delta**2).sum() + alpha * loss_of(net((x + delta)[None]))
+        signs = torch.autograd.grad(loss, delta)[0].sign()
+        if authors:
+            delta.grad = signs
+            optimiser.step()
+        with torch.no_grad():
+            if not authors:
+                delta -= rate * signs
+            delta.clamp_(-epsilon, epsilon)
+    return (x + delta).detach().numpy()
+
+
+@pytest.mark.parametrize("variant", ["paper", "authors"])
+@pytest.mark.parametrize(("classes", "targeted"), [(4, True), (4, False), (2, False)])
+def test_it_is_the_loop_of_the_paper(variant, classes, targeted):
+    net = small_net(classes)
+    labels = net(torch.from_numpy(BATCH)).argmax(1)
+    attack = CarliniWagner(0.05, 0.004, 2.0, 25, variant, stop="never")
+    found = attack(wt.model(net, output="logit"), BATCH, ((labels + 1) % classes).numpy() if targeted else None)
+    for i, x in enumerate(torch.from_numpy(BATCH)):
+        toward = (labels[i:i + 1] + 1) % classes  # of two classes the next is the other
+        if targeted or classes == 2:
+            def loss(scores, goal=toward):
+                return torch.nn.functional.cross_entropy(scores, goal)
+        else:
+            def loss(scores, goal=labels[i:i + 1]):
+                return -torch.nn.functional.cross_entropy(scores, goal)
+        expected = by_hand(net, x, loss, 0.05, 0.004, 2.0, 25, variant == "authors")
+        np.testing.assert_allclose(found[i], expected, atol=1e-9)
+
+
+def test_adam_is_torchs_adam():
+    random = np.random.default_rng(0)
+    parameter = torch.zeros(2, 5, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.Adam([parameter], lr=0.01, betas=(0.9, 0.999), eps=1e-8)
+    ours, mean, square = np.zeros((2, 5)), np.zeros((2, 5)), np.zeros((2, 5))
+    for step in range(40):
+        signs = random.integers(-1, 2, size=(2, 5)).astype(np.float64)
+        parameter.grad = torch.from_numpy(signs.copy())
+        optimiser.step()
+        ours -= adam(signs, mean, square, np.full(2, step), 0.01)
+        np.testing.assert_allclose(ours, parameter.detach().numpy(), rtol=0, atol=1e-12)
+
+
+def test_adams_memory_is_the_inputs_own_when_others_take_the_places_of_those_that_left():
+    model = random_linear(3, 36, seed=2)
+    x = np.random.default_rng(3).uniform(size=(7, 36))
+    attack = CarliniWagner(0.5, 0.01, 5.0, 60, "authors")
+    together = attack(model, x, batch_size=2)
+    assert len(set(together.iterations.tolist())) > 2  # inputs do leave at different times
+    for i in range(7):
+        np.testing.assert_array_equal(together[i], attack(model, x[i:i + 1])[0])
+
+
+def test_a_larger_alpha_changes_more():
+    model, x = random_linear(2, 36, seed=2), np.random.default_rng(3).normal(size=(4, 36))
+    small, large = (CarliniWagner(1.0, 0.01, alpha, 200, stop="never")(model, x) for alpha in (0.5, 5.0))
+    assert (small.l2 < large.l2).all()
+
+
+def test_the_spectrogram_preset_is_the_papers():
+    assert CarliniWagner(**SPECTROGRAM) == CarliniWagner(0.1, 0.0005, 15.0)
+    assert (CarliniWagner().epsilon, CarliniWagner().step, CarliniWagner().alpha, CarliniWagner().iterations) == (0.01, 0.0003, 2.0, 1000)

@@ -1,0 +1,165 @@
+"""PGD against captum's, and against what is known in closed form."""
+
+import numpy as np
+import pytest
+import torch
+from captum.robust import PGD as CaptumPGD
+from fooled import linear, random_linear, small_net, tangle
+
+import whytrust as wt
+from whytrust.attacks import PGD
+
+BATCH = np.random.default_rng(1).uniform(size=(5, 1, 6, 6))
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("targeted", [True, False])
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+def test_every_step_is_captums(norm, targeted, bounds):
+    net = small_net()
+    labels = net(torch.from_numpy(BATCH)).argmax(1)
+    goals = (labels + 1) % 4 if targeted else labels
+    epsilon, step = (0.1, 0.02) if norm == "linf" else (0.8, 0.05)
+    low, high = bounds or (-np.inf, np.inf)
+    peer = CaptumPGD(net, torch.nn.CrossEntropyLoss(reduction="none"), low, high)
+    peer.fgsm.zero_thresh = 0  # captum leaves gradients below 1e-6 alone, which nobody else does
+    theirs = peer.perturb(torch.from_numpy(BATCH), epsilon, step, 12, goals, targeted=targeted, norm={"linf": "Linf", "l2": "L2"}[norm])
+    # captum takes signed steps in the L2 ball too
+    ours = PGD(norm, epsilon, step, 12, units="input", bounds=bounds, stop="never", direction="sign")(
+        wt.model(net, output="logit"), BATCH, goals.numpy() if targeted else None)
+    np.testing.assert_allclose(ours.adversarial, theirs.numpy(), atol=1e-5)
+    assert np.abs(ours.adversarial - BATCH).max() > step  # the claim is not empty
+
+
+def test_a_mask_confines_it_as_captums_does():
+    net = small_net()
+    labels = net(torch.from_numpy(BATCH)).argmax(1)
+    inside = np.zeros((1, 6, 6), dtype=bool)
+    inside[0, 2:5, 1:4] = True
+    peer = CaptumPGD(net, torch.nn.CrossEntropyLoss(reduction="none"))
+    peer.fgsm.zero_thresh = 0
+    mask = torch.from_numpy(inside.astype(np.float64))[None].expand(5, -1, -1, -1)
+    theirs = peer.perturb(torch.from_numpy(BATCH), 0.3, 0.04, 10, labels, norm="L2", mask=mask)
+    ours = PGD("l2", 0.3, 0.04, 10, units="input", bounds=None, stop="never", direction="sign")(
+        wt.model(net, output="logit"), BATCH, inside=inside)
+    np.testing.assert_allclose(ours.adversarial, theirs.numpy(), atol=1e-5)
+
+
+def test_on_a_linear_model_it_finds_the_linf_optimum():
+    weights = np.random.default_rng(0).normal(size=(2, 9))
+    found = PGD(epsilon=0.3, step=0.1, units="input", bounds=None, stop="never", iterations=5)(linear(weights), np.zeros((1, 9)), 1 if
+        linear(weights)(np.zeros((1, 9)))[0].argmax() == 0 else 0)
+    goal = found.targets[0]
+    np.testing.assert_allclose(found[0], 0.3 * np.sign(weights[goal] - weights[1 - goal]), atol=1e-12)
+
+
+def test_on_a_linear_model_it_finds_the_l2_optimum():
+    weights = np.random.default_rng(0).normal(size=(2, 9))
+    found = PGD("l2", 0.3, 0.1, units="input", bounds=None, stop="never", iterations=5)(linear(weights), np.zeros((1, 9)))
+    away = weights[1 - found.clean_labels[0]] - weights[found.clean_labels[0]]
+    np.testing.assert_allclose(found[0], 0.3 * away / np.linalg.norm(away), atol=1e-12)
+
+
+@pytest.mark.parametrize(("norm", "dual"), [("linf", 1), ("l2", 2)])
+def test_a_linear_model_is_fooled_exactly_from_the_known_distance_on(norm, dual):
+    model = random_linear(2, 20, seed=3)
+    x = np.random.default_rng(4).normal(size=(1, 20))
+    scores = model.raw(x)[0]
+    difference = model.function.weights[0] - model.function.weights[1]
+    distance = abs(scores[0] - scores[1]) / np.linalg.norm(difference, dual)
+    for share, fooled in ((0.999, False), (1.001, True)):
+        attack = PGD(norm, share * distance, share * distance / 4, 50, units="input", bounds=None)
+        assert attack(model, x).success[0] == fooled
+
+
+def test_it_runs_on_until_the_margin_is_reached():
+    model = random_linear(3, 20, seed=5)
+    x = np.random.default_rng(6).normal(size=(4, 20))
+    plain = PGD(epsilon=1.0, step=0.01, units="input")(model, x)
+    ahead = PGD(epsilon=1.0, step=0.01, units="input", margin=3.0)(model, x)
+    assert plain.success.all()
+    assert ahead.success.all()
+    assert (plain.margins < 3).any()
+    assert (ahead.margins >= 3).all()
+    assert (ahead.iterations > plain.iterations).any()
+    labels = np.argmax(model.raw(ahead.adversarial), axis=1)
+    np.testing.assert_array_equal(labels, ahead.labels)
+
+
+def test_a_margin_out_of_reach_is_no_success():
+    found = PGD(epsilon=0.2, units="input", margin=1e3, iterations=5)(random_linear(3, 20), np.zeros((1, 20)))
+    assert not found.success.any()
+    assert found.iterations[0] == 5
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_random_start_lies_in_the_ball_and_is_the_inputs_own(norm):
+    model, x = tangle(3, 16), np.random.default_rng(0).uniform(size=(6, 4, 4)).astype(np.float32)
+    attack = PGD(norm, 0.2, 1e-9, 1, units="input", random_start=True, stop="never", bounds=None)
+    all_at_once, one = attack(model, x, seed=3), attack(model, x[4:5], seed=3, ids=[4])
+    assert all_at_once.within.all()
+    assert (all_at_once.l2 > 0.05).all()
+    np.testing.assert_array_equal(all_at_once[4], one[0])
+    assert not np.array_equal(attack(model, x, seed=4)[4], one[0])
+
+
+def test_a_confident_net_can_be_left_although_its_probabilities_saturate():
+    # 1 - p of the label is e^-120: float32, in which nets pull back, has nothing so small.
+    net = torch.nn.Linear(2, 3, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[120.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    found = PGD(epsilon=2.0, step=0.1, units="input")(wt.model(net, output="logit"), np.array([[1.0, 0.0]], dtype=np.float32))
+    assert found.success.all()
+
+
+# --- units ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("x", "epsilon", "bounds"), [
+    (np.full((1, 4, 4), 100, dtype=np.uint8), 12.75, (0.0, 255.0)),
+    (np.full((1, 4, 4), 0.5, dtype=np.float32), 0.05, (0.0, 1.0)),
+    (np.full((1, 4, 4, 1), 99.5), 12.75, (0.0, 255.0)),
+    (np.full((1, 4, 4), -1.5), 0.05, None),
+    (np.full((1, 16), 0.5), 0.05, None),
+    (np.full((1, 4, 4), 12.0), 0.05, None),
+], ids=["bytes", "0-1", "0-255 floats in colour", "normalised", "a waveform", "0-16 without channels"])
+def test_the_default_epsilon_suits_the_input(x, epsilon, bounds):
+    found = PGD(iterations=1)(random_linear(2, 16), x)
+    assert found.epsilon[0] == pytest.approx(epsilon)
+    assert found.outcomes[0].step == pytest.approx(epsilon / 5)
+    assert found.bounds == bounds
+
+
+def test_the_default_l2_epsilon_is_a_change_of_a_hundredth_in_the_mean():
+    assert PGD("l2", iterations=1)(random_linear(2, 400), np.full((1, 20, 20), 0.5)).epsilon[0] == pytest.approx(0.01 * 20)
+
+
+def test_units_input_means_grey_levels():
+    assert PGD(epsilon=4, units="input", iterations=1)(random_linear(2, 16), np.full((1, 4, 4), 9, np.uint8)).epsilon[0] == 4
+
+
+def test_bytes_come_back_as_float32():
+    assert PGD()(random_linear(2, 16), np.full((2, 4, 4), 100, dtype=np.uint8)).adversarial.dtype == np.float32
+    large = np.full((1, 16), 2**24 + 1)
+    assert PGD(units="input")(random_linear(2, 16), large).adversarial.dtype == np.float64
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"norm": "l1"}, "norm must be one of"), ({"epsilon": 0}, "epsilon must be a finite number above 0"),
+    ({"step": float("nan")}, "step must be a finite"), ({"iterations": 0}, "iterations must be a whole number"),
+    ({"bounds": (1, 0)}, "bounds must be"), ({"stop": "never!"}, "stop must be"), ({"margin": -1}, "margin must be"),
+    ({"units": "grey"}, "units must be"), ({"direction": "up"}, "direction must be"), ({"random_start": "yes"}, "random_start must be"),
+])
+def test_a_setting_that_means_nothing_is_refused_at_once(options, message):
+    with pytest.raises(ValueError, match=message):
+        PGD(**options)
+
+
+@pytest.mark.parametrize(("options", "x", "message"), [
+    ({"epsilon": 8}, np.full((1, 4, 4), 9, dtype=np.uint8), "units='input'"),
+    ({"epsilon": 1}, np.full((1, 4, 4), 9, dtype=np.uint8), "units='input'"),
+    ({"units": "range"}, np.full((1, 16), 9.0), "pass bounds="),
+])
+def test_units_that_do_not_fit_the_inputs_are_refused(options, x, message):
+    with pytest.raises(ValueError, match=message):
+        PGD(**options)(random_linear(2, 16), x)

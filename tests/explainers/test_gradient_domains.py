@@ -1,0 +1,223 @@
+"""Gradient explainers on texts, sounds and rows: closed forms where the model is linear, captum where it is not."""
+
+import captum.attr as captum
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import whytrust as wt
+from whytrust.models.front_end import FrontEnd
+
+RNG = np.random.default_rng(3)
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------
+
+TABLE = RNG.normal(size=(60, 4)) * [1, 10, 0.1, 5] + [0, 3, 1, -2]
+WEIGHTS = np.array([[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 1.0, -1.0]])
+
+
+def linear():
+    layer = nn.Linear(4, 2, bias=False).double()
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(WEIGHTS))
+    return wt.model(layer)
+
+
+def test_a_row_of_a_linear_model_has_the_weights_and_the_weights_times_what_differs_from_the_mean():
+    row = TABLE[0]
+    found = [wt.explain(linear(), row, m, target=0, background=TABLE, pooling="mean")
+             for m in ("saliency", "input_x_gradient", "integrated_gradients")]
+    np.testing.assert_allclose(found[0].scores, WEIGHTS[0], rtol=1e-12)
+    np.testing.assert_allclose(found[1].scores, WEIGHTS[0] * row, rtol=1e-12)
+    np.testing.assert_allclose(found[2].scores, WEIGHTS[0] * (row - TABLE.mean(axis=0)), rtol=1e-9)
+
+
+def test_noise_on_a_row_is_a_share_of_each_columns_range():
+    class Square(nn.Module):
+        def forward(self, x):
+            return torch.stack([(x**2).sum(1), x.sum(1)], 1)
+
+    found = wt.explain(wt.model(Square()), TABLE[0], "saliency/vargrad", target=0, background=TABLE, samples=400, noise=0.1)
+    ranges = TABLE.max(axis=0) - TABLE.min(axis=0)
+    np.testing.assert_allclose(np.sqrt(found.scores), 2 * 0.1 * ranges, rtol=0.15)
+
+
+def test_a_data_frame_of_numbers_works_and_one_with_words_is_told_what_to_do():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE, columns=list("abcd"))
+    found = wt.explain(linear(), frame.iloc[0], "saliency", target=0, background=frame, pooling="mean")
+    np.testing.assert_allclose(found.scores, WEIGHTS[0], rtol=1e-12)
+    frame["d"] = ["x", "y"] * 30
+    with pytest.raises((TypeError, ValueError), match="encode categories as numbers"):
+        wt.explain(linear(), frame.iloc[0], "saliency", target=0, background=frame)
+
+
+# --- sounds ------------------------------------------------------------------------------------------------------------
+
+RATE = 8000
+WAVE = RNG.normal(size=4000) * 0.1
+FRONT = {"rate": RATE, "n_fft": 256, "hop": 80, "bands": 20, "low": 50.0, "high": 3900.0}
+
+
+class Hearing(nn.Module):
+    """The front end, and a linear reading of its log-mel that listens to one stretch and band alone."""
+
+    def __init__(self, frames, bands):
+        super().__init__()
+        self.front = FrontEnd(**FRONT)
+        self.frames, self.bands = frames, bands
+
+    def forward(self, waves):
+        heard = self.front(waves)[:, self.frames, self.bands].mean((1, 2))
+        return torch.stack([heard, -heard], 1)
+
+
+def test_a_waveform_cut_in_time_and_frequency_is_explained_behind_the_front_end():
+    model = wt.model(Hearing(slice(13, 22), slice(15, 20)).double())
+    found = wt.explain(model, WAVE, "saliency", target=0, parts="tf:4x3", rate=RATE)
+    heard = np.flatnonzero(found.scores)
+    assert [found.names[i] for i in heard] == [n for n in found.names if n.startswith("0.12–0.25")][-1:]
+
+
+def test_input_times_gradient_behind_the_front_end_adds_up_to_a_linear_score():
+    model = wt.model(Hearing(slice(0, 51), slice(0, 20)).double())
+    found = wt.explain(model, WAVE, "input_x_gradient", target=0, parts="tf:4x3", rate=RATE)
+    assert found.scores.sum() == pytest.approx(model(WAVE[None])[0, 0], rel=1e-9)
+
+
+def test_a_waveform_cut_in_time_is_explained_at_its_samples():
+    net = nn.Sequential(nn.Linear(4000, 2)).double()
+    weights = net[0].weight.detach().numpy()
+    found = wt.explain(wt.model(net), WAVE, "saliency", target=1, parts="time:8", rate=RATE, pooling="mean")
+    np.testing.assert_allclose(found.scores, weights[1].reshape(8, -1).mean(axis=1), rtol=1e-10)
+
+
+def test_a_spectrogram_is_explained_at_its_cells():
+    mel = RNG.normal(size=(20, 12))
+    weights = RNG.normal(size=(2, 240))
+    net = nn.Sequential(nn.Flatten(), nn.Linear(240, 2)).double()
+    with torch.no_grad():
+        net[1].weight.copy_(torch.from_numpy(weights))
+    found = wt.explain(wt.model(net), mel, "saliency", target=0, parts="tf:4x3", pooling="mean")
+    np.testing.assert_allclose(found.scores, weights[0].reshape(4, 5, 3, 4).mean(axis=(1, 3)).ravel(), rtol=1e-10)
+    assert found.map.shape == (20, 12)
+
+
+def test_a_waveform_cut_in_frequency_needs_a_front_end_that_says_where_its_bands_are():
+    with pytest.raises(ValueError, match=r"only an audio front end .*parts='time:16'"):
+        wt.explain(wt.model(nn.Linear(4000, 2)), WAVE.astype(np.float32), "saliency", parts="tf:4x3", rate=RATE)
+
+
+class Convolved(nn.Module):
+    """A spectrogram with its axes turned, as many nets want them: frequency first."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.out = nn.Conv2d(1, 5, 3, stride=2), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.out(torch.relu(self.conv(x)).mean((2, 3)))
+
+
+def test_grad_cam_turns_its_map_where_the_net_sees_the_axes_the_other_way_round():
+    mel = RNG.normal(size=(24, 12)).astype(np.float32)
+    net = Convolved()
+    turned = wt.model(net, preprocess=lambda x: x.swapaxes(1, 2)[:, None])
+    upright = wt.model(net, preprocess=lambda x: x[:, None])
+    a = wt.explain(turned, mel, "grad_cam", target=0, parts="tf:4x3")
+    b = wt.explain(upright, np.ascontiguousarray(mel.T), "grad_cam", target=0, parts="tf:3x4")
+    np.testing.assert_allclose(a.map, b.map.T, rtol=1e-5)
+
+
+def test_grad_cam_works_on_a_waveform_behind_its_front_end():
+    net = nn.Sequential(FrontEnd(**FRONT), nn.Unflatten(1, (1, 51)), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 49 * 18, 2))
+    found = wt.explain(wt.model(net), WAVE.astype(np.float32), "grad_cam", parts="tf:4x3", rate=RATE)
+    assert (found.scores >= 0).all()
+    assert found.settings["layer"] == "2"
+
+
+# --- texts -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bert():
+    """A tiny BERT with random weights, in float64, and a tokenizer that splits words into pieces."""
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "very", "good", "bad", "film", "##ing", "##s", "not", "un", "##believ", "##able"]
+    tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+                                                sep_token="[SEP]", model_max_length=32)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                                     intermediate_size=24, max_position_embeddings=40, num_labels=3)
+    return transformers.BertForSequenceClassification(config).double().eval(), fast
+
+
+TEXT = "a very unbelievable film, not bad"
+
+
+def embeddings_of(bert, text=TEXT):
+    model, tokenizer = bert
+    given = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+    spans = [tuple(map(int, s)) for s in given.pop("offset_mapping")[0]]
+    given.pop("token_type_ids", None)
+    return model.get_input_embeddings()(given["input_ids"]).detach(), given["attention_mask"], spans
+
+
+def by_word(values, spans, text=TEXT):
+    """The token of largest magnitude speaks for its word."""
+    words = [(i, i + len(w)) for w in ("a", "very", "unbelievable", "film", "not", "bad") for i in [text.find(w)]]
+    return [max((v for v, (s, e) in zip(values, spans, strict=True) if s >= a and e <= b and e > s), key=abs) for a, b in words]
+
+
+def test_integrated_gradients_of_a_text_are_captums_behind_the_embedding_with_a_pad_baseline(bert):
+    net, _ = bert
+    values, mask, spans = embeddings_of(bert)
+    pad = net.get_input_embeddings()(torch.zeros_like(mask)).detach()
+    theirs = captum.IntegratedGradients(lambda e: net(inputs_embeds=e, attention_mask=mask.expand(len(e), -1)).logits).attribute(
+        values, baselines=pad, target=1, n_steps=20).sum(-1)[0].detach().numpy()
+    found = wt.explain(wt.model(bert), TEXT, "integrated_gradients", target=1, steps=20, parts="words")
+    np.testing.assert_allclose(found.scores, by_word(theirs, spans), rtol=1e-5, atol=1e-10)
+    assert found.settings["baseline"] == "pad"
+    assert found.settings["pooling"] == "signed_max"
+    assert abs(found.settings["completeness_gap"]) < 1e-3
+
+
+def test_saliency_of_a_text_is_the_gradient_at_its_embedding(bert):
+    net, _ = bert
+    values, mask, spans = embeddings_of(bert)
+    values.requires_grad_()
+    (gradient,) = torch.autograd.grad(net(inputs_embeds=values, attention_mask=mask).logits[0, 2], values)
+    found = wt.explain(wt.model(bert), TEXT, "saliency", target=2, parts="words", pooling="signed_max")
+    np.testing.assert_allclose(found.scores, by_word(gradient[0].sum(-1).numpy(), spans), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["saliency", "input_x_gradient/smoothgrad", "integrated_gradients/vargrad"])
+@pytest.mark.parametrize("parts", ["bag", "words", "sentences"])
+def test_texts_of_any_cut_are_explained(bert, method, parts):
+    found = wt.explain(wt.model(bert), TEXT, method, parts=parts)
+    assert np.isfinite(found.scores).all()
+    assert found.scores.any()
+
+
+def test_grad_cam_and_gelu_nets_are_refused_for_texts_with_a_way_out(bert):
+    with pytest.raises(ValueError, match=r"grad_cam looks at feature maps .* integrated_gradients"):
+        wt.explain(wt.model(bert), TEXT, "grad_cam")
+    with pytest.raises(ValueError, match="GELU"):
+        wt.explain(wt.model(bert), TEXT, "guided_backprop")
+
+
+def test_a_model_without_padding_is_asked_one_text_at_a_time(bert):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(vocab_size=15, n_positions=40, n_embd=16, n_layer=1, n_head=2, num_labels=2, pad_token_id=None,
+                                     bos_token_id=2, eos_token_id=3)
+    model = wt.model((transformers.GPT2ForSequenceClassification(config).double().eval(), bert[1]))
+    found = wt.explain(model, TEXT, "integrated_gradients", steps=30, target=0, parts="words")
+    assert abs(found.settings["completeness_gap"]) < 1e-3
