@@ -183,6 +183,12 @@ class Explanation:
             if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
                 raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
         views.check(made.view, len(made.names))
+        if made.map is not None:
+            places = getattr(getattr(made.view, "labels", None), "shape", None)
+            fits = isinstance(made.map, np.ndarray) and made.map.dtype.kind == "f" and made.map.shape == places
+            if not fits or not np.isfinite(made.map).all():
+                raise ValueError(f"a map must be one finite number for each of the view's places, {places}, got "
+                                 f"{getattr(made.map, 'shape', type(made.map).__name__)}")
         return made
 
     @classmethod

@@ -221,3 +221,73 @@ def test_a_model_without_padding_is_asked_one_text_at_a_time(bert):
     model = wt.model((transformers.GPT2ForSequenceClassification(config).double().eval(), bert[1]))
     found = wt.explain(model, TEXT, "integrated_gradients", steps=30, target=0, parts="words")
     assert abs(found.settings["completeness_gap"]) < 1e-3
+
+
+# --- images behind a processor -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vision():
+    """A tiny ResNet with random weights and a processor that enlarges images to 32 × 32 pixels."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=3, layer_type="basic")
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    return transformers.ResNetForImageClassification(config).eval(), processor
+
+
+@pytest.mark.parametrize("method", ["saliency", "integrated_gradients", "grad_cam", "guided_backprop", "saliency/smoothgrad"])
+def test_hugging_face_images_are_explained_behind_their_processor(vision, method):
+    image = RNG.integers(0, 256, (16, 24, 3), dtype=np.uint8)
+    found = wt.explain(wt.model(vision), image, method, parts="grid:2x3", target=1)
+    assert found.map.shape == (16, 24)
+    assert found.scores.any()
+    assert "laid over the image" in found.notes[0]
+
+
+def test_saliency_behind_a_processor_is_the_gradient_at_its_pixels(vision):
+    net, processor = vision
+    image = RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    pixels = processor(images=[image], return_tensors="pt")["pixel_values"].requires_grad_()
+    (gradient,) = torch.autograd.grad(net(pixels).logits[0, 2], pixels)
+    found = wt.explain(wt.model(vision), image, "saliency", parts="grid:4x4", target=2, pooling="mean")
+    np.testing.assert_allclose(found.scores, gradient[0].numpy().reshape(3, 4, 8, 4, 8).mean((0, 2, 4)).ravel(), rtol=1e-4, atol=1e-9)
+
+
+def test_an_attack_through_a_processor_is_refused_with_a_way_out(vision):
+    with pytest.raises(ValueError, match=r"image processor .* no gradient.*preprocess="):
+        wt.attack(wt.model(vision), RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8))
+
+
+# --- attacks behind a front end ----------------------------------------------------------------------------------------
+
+
+class Detector(nn.Module):
+    """The front end and a small net on its log-mel."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.front = FrontEnd(**FRONT)
+        self.out = nn.Sequential(nn.Flatten(), nn.Linear(51 * 20, 1))
+
+    def forward(self, waves):
+        return self.out(self.front(waves) / 10)
+
+
+@pytest.mark.parametrize("variant", ["paper", "authors"])
+@pytest.mark.parametrize("place", ["waveform", "spectrogram"])
+def test_the_audio_attack_works_on_the_waveform_and_on_the_spectrogram(place, variant):
+    model = wt.model(Detector(), output="logit", threshold=0.5)
+    wave = WAVE.astype(np.float32)
+    before = model.labels(model(wave[None]))[0]
+    if place == "waveform":
+        found = wt.attack(model, wave[None], "carlini_wagner", epsilon=0.02, step=0.002, alpha=2, variant=variant, iterations=200)
+        assert np.abs(found[0] - wave).max() <= 0.02
+    else:
+        cut = model.cut(wave[None], "front.magnitude")
+        assert cut.values.shape == (51, 129)
+        found = wt.attack(cut.tail, cut.values[None], "carlini_wagner", epsilon=0.5, step=0.02, alpha=15, variant=variant, iterations=200)
+    assert found.success.all()
+    after = (model if place == "waveform" else cut.tail)
+    assert after.labels(after(np.asarray(found[0])[None]))[0] != before

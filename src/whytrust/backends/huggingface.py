@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.backends.huggingface_text import TextScores, applied, logits_of, longest
+from whytrust.backends.torch import TorchScores
+from whytrust.backends.torch_cuts import as_array
 from whytrust.backends.torch_modes import evaluating
+from whytrust.checked import Refused
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "max_length")
@@ -79,17 +82,39 @@ class ImageScores:
     def __call__(self, batch: Batch) -> Floats:
         """(n, labels) for n images, (H, W, 3) or grey (H, W)."""
         torch = need("torch", "torch")
-        channels = getattr(self.model.config, "num_channels", 3)
-        weight = next(self.model.parameters())
         scores = np.empty((len(batch), int(self.model.config.num_labels)))
         with evaluating(self.model), torch.no_grad():
             for start in range(0, len(batch), IMAGES_AT_ONCE):
-                pictures = [_picture(one, channels) for one in batch[start:start + IMAGES_AT_ONCE]]
-                inputs = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")
-                tensors = {name: values.to(weight.device, weight.dtype) if torch.is_floating_point(values)
-                           else values.to(weight.device) for name, values in inputs.items()}
-                scores[start:start + len(pictures)] = logits_of(self.model, self.model(**tensors), len(pictures))
+                pictures = batch[start:start + IMAGES_AT_ONCE]
+                scores[start:start + len(pictures)] = logits_of(self.model, self.model(**self._read(pictures)), len(pictures))
         return applied(self.apply, scores)
+
+    def pullback(self, batch: Batch, preprocess: Any = None) -> Any:
+        """Between the picture and the net stands a processor that rounds to bytes."""
+        raise Refused("the image processor of a Hugging Face model has no gradient, what it makes of an image has: saliency, "
+                      "integrated_gradients and the like ask there by themselves; to attack, pass the net with its own "
+                      "preprocessing, wt.model(net, preprocess=…)")
+
+    def cut(self, at: str | None, batch: Batch, preprocess: Any) -> tuple[Floats, Any, dict[str, Any]]:
+        """The net behind its processor, or behind one of its layers, for a batch of one image."""
+        if preprocess is not None or self.apply != "none":
+            raise Refused("gradients behind an image processor are for models without a preprocess of their own and with one "
+                          "label an image; pass the net with its preprocessing, wt.model(net, preprocess=…)")
+        read = self._read(batch)
+        if set(read) != {"pixel_values"}:
+            raise Refused(f"the net must take pixel_values alone for gradients, its processor makes {', '.join(read)}")
+        net, values = TorchScores(self.model), as_array(read["pixel_values"])
+        if at is not None:
+            return net.cut(at, values, None)
+        return values[0], net, {"layer": "pixel_values", "seen": values.shape[1:]}
+
+    def _read(self, pictures: Any) -> dict[str, Any]:
+        """What the processor makes of pictures, where the net is."""
+        torch, weight = need("torch", "torch"), next(self.model.parameters())
+        made = self.processor(images=[_picture(one, getattr(self.model.config, "num_channels", 3)) for one in pictures],
+                              return_tensors="pt", input_data_format="channels_last")
+        return {name: values.to(weight.device, weight.dtype) if torch.is_floating_point(values) else values.to(weight.device)
+                for name, values in made.items()}
 
 
 def _picture(image: Any, channels: int) -> NDArray[np.uint8]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from whytrust.checked import Cut, DifferentiableModel, RawModel
 from whytrust.core import Floats, generator, need
-from whytrust.explainers.laying import Laid, Laying
+from whytrust.explainers.laying import Laid, Laying, enlarged
 from whytrust.question import Question
 from whytrust.views import ImageView, SoundView, TextView
 
@@ -52,8 +52,8 @@ class Spot:
                             "module or the Hugging Face model itself to wt.model, or use a method that only asks: lime, "
                             "kernel_shap, occlusion")
         asked: DifferentiableModel = model.raw if explains == "logit" else model
-        in_bands = getattr(question.parts, "changes", None) is not None
-        if isinstance(question.parts.view, TextView) or in_bands:
+        in_bands, processed = getattr(question.parts, "changes", None) is not None, hasattr(model.function, "processor")
+        if isinstance(question.parts.view, TextView) or in_bands or processed:
             cut = question.once(f"cut {explains}", lambda: asked.cut(question.input))
             return cls(question, cut.tail, cut.values[None], seed, name, cut)
         spot = cls(question, asked, _numbers(question, name)[None], seed, name)
@@ -187,6 +187,8 @@ class Spot:
             pool_at: Any = getattr(self.question.parts, "pool_at", None)
             assert pool_at is not None, "parts cut in frequency say where a frequency lies"
             return Laid(pool_at(map, self.cut.seconds, self.cut.hertz, how))
+        if self._behind_processor:
+            return Laying(self.question, self.name, how, stretch=True)(map)
         if self.cut.spans is None:
             raise ValueError(f"{self.name} must know where the {len(map)} values of {self.cut.layer!r} stand in the text, and "
                              "the model does not say; pass wt.model((model, tokenizer)) of a Hugging Face model")
@@ -198,10 +200,11 @@ class Spot:
     def finest(self, map: Floats, unsigned: bool) -> Floats | None:
         """The map as one number a place that can be drawn over the input; None where the input is no picture."""
         view = self.question.parts.view
-        if self.cut is not None or not isinstance(view, ImageView | SoundView):
+        if not isinstance(view, ImageView | SoundView) or (self.cut is not None and not self._behind_processor):
             return None
         channels = tuple(a for a in range(map.ndim) if a not in self._spatial) if map.ndim == self.values.ndim else ()
         flat = (np.abs(map) if unsigned else map).sum(axis=channels)
+        flat = enlarged(flat, view.labels.shape) if self._behind_processor else flat
         return flat.astype(np.float32) if flat.shape == view.labels.shape else None
 
     @property
@@ -212,9 +215,16 @@ class Spot:
     @property
     def _spatial(self) -> tuple[int, ...]:
         axes = tuple(range(self.values.ndim))
+        if self._behind_processor:
+            return axes[1:]
         if isinstance(self.question.parts.view, ImageView) and len(axes) == 3:
             return axes[1:] if getattr(self.question.parts, "channels_first", False) else axes[:2]
         return axes[:1] if self.cut is not None and self.cut.spans is not None else axes
+
+    @property
+    def _behind_processor(self) -> bool:
+        """Are the values what an image processor made of an image, channels first and of a size of their own?"""
+        return self.cut is not None and isinstance(self.question.parts.view, ImageView)
 
     @property
     def _is_spectrogram(self) -> bool:

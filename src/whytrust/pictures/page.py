@@ -35,15 +35,16 @@ def _groups(explanations: Sequence[Shown], style: str) -> list[Markup]:
 
 def _alone(e: Shown, style: str) -> Markup:
     plain, scene = scenes.plain(e.view), join([scenes.scene(e, style), scenes.legend(e)])
-    pictures = [tag("div", plain), tag("div", scene)] if e.view.kind == "image" else [tag("div", plain, scene)]
+    finest = None if style == "maps" else scenes.finest(e)
+    pictures = [tag("div", plain, finest), tag("div", scene)] if e.view.kind == "image" else [tag("div", plain, scene, finest)]
     columns = tag("div", *pictures, tag("div", *_scores(e)), class_="columns")
     return tag("article", _head(e), columns, _rules(e), _facts(e, meanings=True), class_="card")
 
 
 def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
     plain = scenes.plain(group[0].view)
-    cards = [tag("article", _head(e), scenes.scene(e, style), scenes.legend(e), *_scores(e), _rules(e),
-                 _facts(e, meanings=False), class_="card") for e in group]
+    cards = [tag("article", _head(e), scenes.scene(e, style), scenes.legend(e), None if style == "maps" else scenes.finest(e),
+                 *_scores(e), _rules(e), _facts(e, meanings=False), class_="card") for e in group]
     words = {label: meaning for e in group for label, _, meaning in _known(e)}
     glossary = [piece for label, meaning in words.items() for piece in (tag("dt", label), tag("dd", meaning))]
     scale = "Each explanation has its own scale: its strongest colour and its longest bar stand for its own largest score."
@@ -106,6 +107,9 @@ def _known(e: Shown) -> list[tuple[str, str, str]]:
     if e.fidelity_fresh is not None:
         rows.append(("Fidelity, unseen samples", figures(e.fidelity_fresh),
                      "The same on samples that were not used to fit the local model: the fairer of the two."))
+    if isinstance(missing := e.settings.get("completeness_gap"), float):
+        rows.append(("Completeness gap", signed(missing),
+                     "How far the map is from adding up to the difference between the scores of input and baseline."))
     rows.append(("Model calls", f"{e.calls:,}", "How many inputs the model was asked about."))
     return rows
 

@@ -24,11 +24,13 @@ def plain(view: View) -> Markup | None:
 
 
 def scene(e: Shown, style: str) -> Markup | None:
-    """The input with the scores over it, and the map that they were pooled from, where there is one."""
-    if isinstance(e.view, ImageView | SoundView):
-        over = _image(e, overlays.image_canvas(e.view), style) if isinstance(e.view, ImageView) else _sound(e, e.view)
-        finest = _map(e, e.view)
-        return over if finest is None else finest if style == "maps" else join([over, finest])
+    """The input with the scores over it; with style="maps" the map alone that they were pooled from, where there is one."""
+    if style == "maps" and e.map is not None:
+        return finest(e)
+    if isinstance(e.view, ImageView):
+        return _image(e, overlays.image_canvas(e.view), style)
+    if isinstance(e.view, SoundView):
+        return _sound(e, e.view)
     if isinstance(e.view, TextView):
         return _text(e, e.view)
     if isinstance(e.view, TableView):
@@ -43,11 +45,11 @@ def legend(e: Shown) -> Markup:
     if largest == 0:
         return tag("p", "Every score is 0: the explanation finds no part that matters to this prediction.", class_="legend")
     raises, lowers = meanings(e)
-    entries = ((colours.PLUS, raises, 1.0), (colours.MINUS, lowers, -1.0)) if lowers else ((" ", raises, 1.0),)
+    entries = ((colours.PLUS, raises, 1.0), (colours.MINUS, lowers, -1.0)) if lowers else (("\u00a0", raises, 1.0),)
     keys = [tag("span", tag("span", mark, class_="swatch", style=_paint(strength)), tag("bdi", words), class_="key")
             for mark, words, strength in entries]
     end = scored(largest, largest)
-    ramp = tag("span", class_="ramp" if lowers else "ramp half")
+    ramp = tag("span", class_="ramp" if lowers else "ramp upward")
     ends = (f"−{end} ", f" +{end}") if lowers else ("0 ", f" {end}")
     return tag("p", *keys, tag("span", ends[0], ramp, ends[1], class_="key"), class_="legend")
 
@@ -63,12 +65,13 @@ def _image(e: Shown, canvas: Canvas, style: str) -> Markup:
                    "The same image in grey; the colour of a part is its score, the numbers are the ranks in the chart")
 
 
-def _map(e: Shown, view: ImageView | SoundView) -> Markup | None:
-    if e.map is None:
+def finest(e: Shown) -> Markup | None:
+    """The map that the scores were pooled from, where there is one."""
+    if e.map is None or not isinstance(e.view, ImageView | SoundView):
         return None
-    words = "pixel by pixel" if isinstance(view, ImageView) else "cell by cell"
+    words = "pixel by pixel" if isinstance(e.view, ImageView) else "cell by cell"
     alt = f"The map {words}: where it is blue or orange, values are large."
-    return _figure(_picture(overlays.map_pixels(view, e.map), alt),
+    return _figure(_picture(overlays.map_pixels(e.view, e.map), alt),
                    f"The map that the scores sum up, {words}: the fuller the colour, the larger the value")
 
 

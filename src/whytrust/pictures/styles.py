@@ -52,7 +52,7 @@ _RULES = f"""
   border-radius: 3px; line-height: 1.35; }}
 & .ramp {{ display: inline-block; width: 84px; height: .85em; vertical-align: -1px; border: 1px solid #c4c9d0;
   background: linear-gradient(to right, {css(-1)}, #fff, {css(1)}); }}
-& .ramp.half {{ background: linear-gradient(to right, #fff, {css(1)}); }}
+& .ramp.upward {{ background: linear-gradient(to right, #fff, {css(1)}); }}
 & .notes {{ list-style: none; margin: .7em 0; padding: 0; }}
 & .notes li {{ background: #fff6d6; border: 1px solid #d9b84a; border-left-width: 6px; border-radius: 4px; color: #3d2f00;
   padding: .5em .8em; margin: 0 0 .5em; break-inside: avoid; }}
