@@ -1,4 +1,4 @@
-"""whytrust beside its peers: model calls to a given accuracy, and time in units of the bare model."""
+"""whytrust beside its peers: model calls to a given accuracy, time in units of the bare model, gradients and attacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
     asked = _arguments()
     import torch
 
-    from benchmarks import calls, cases, memory, picture, speed, table
+    from benchmarks import calls, cases, gradients, memory, picture, speed, table
 
     measured = _fingerprint()  # of the code that was just imported
     torch.set_num_threads(1)
@@ -42,13 +42,16 @@ def main() -> None:
     results = [calls.measure(domain, theirs, ours, REPEATS) for domain in domains]
     print("timing …", file=sys.stderr, flush=True)
     times = speed.measure(asked.quick)
+    print("timing gradients and attacks …", file=sys.stderr, flush=True)
+    pulled = gradients.measure(asked.quick)
     print("weighing …", file=sys.stderr, flush=True)
-    weights = memory.measure(asked.quick)
-    print(table.calls_table(results), table.speed_table(times), table.memory_table(weights), sep="\n\n")
+    weights, of_steps = memory.measure(asked.quick), gradients.weigh(asked.quick)
+    print(table.calls_table(results), table.speed_table(times), table.memory_table(weights), table.gradients_table(pulled),
+          table.steps_table(of_steps), sep="\n\n")
     asked.into.mkdir(parents=True, exist_ok=True)
     versions = {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in PACKAGES}}
     whole = {"versions": versions, "source_sha256": measured, "calls_to_accuracy": results, "speed": times,
-             "memory": weights}
+             "memory": weights, "gradients": pulled, "memory_of_steps": of_steps}
     (asked.into / "results.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     picture.draw(results, asked.into / "calls_to_accuracy.png")
     print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)

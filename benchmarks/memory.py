@@ -12,6 +12,7 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,14 @@ def peak(job_name: str, method: str, images: int) -> float:
     torch.set_num_threads(1)
     job = {"text": lambda: speed.text_job(5000), "table": lambda: speed.table_job(5000, 100, TARGET),
            "image": lambda: speed.photo_job("a net of five layers", images, TARGET)}[job_name]()
+    return peak_of(lambda: _bare(job_name, job.model, images) if method == BARE else job.methods[method](job.model))
+
+
+def peak_of(run: Callable[[], Any]) -> float:
+    """Run; megabytes at the peak of this process since then."""
     with contextlib.suppress(OSError):  # elsewhere than on Linux: the peak of the whole process
         Path("/proc/self/clear_refs").write_text("5")
-    if method == BARE:
-        _bare(job_name, job.model, images)
-    else:
-        job.methods[method](job.model)
+    run()
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.search(r"VmHWM:\s*(\d+)", status.read_text())[1]) / 1024

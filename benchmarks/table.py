@@ -42,6 +42,31 @@ def memory_table(rows: Sequence[dict[str, Any]]) -> str:
     return _markdown(("peak memory", *methods, "goal"), body)
 
 
+def gradients_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a job: the ratios to captum and to the bare passes, how often the net was asked, and whether goals are met."""
+    shown = (("whytrust/captum", "captum"), ("whytrust/bare", "bare"), ("captum/bare", ""))
+    body = [(row["job"], f"{row['seconds']['bare']:.3f} s", *(_of_turns(row["ratios"][name]) for name, _ in shown),
+             " / ".join(str(row["calls"][who]) for who in ("whytrust", "captum", "bare")), row["captum"] or "—",
+             "; ".join(f"of {to} ≤ {row['goals'][to]:.2f}: "
+                       + ("yes" if row["ratios"][name]["median"] <= row["goals"][to] else "**no**")
+                       for name, to in shown if to in row["goals"]) or "—") for row in rows]
+    return _markdown(("job", "bare passes", "whytrust / captum", "whytrust / bare", "captum / bare",
+                      "inputs through the net: whytrust / captum / bare", "captum's faster way", "goal"), body)
+
+
+def steps_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a method: peak memory of integrated gradients with few steps and with many."""
+    body = [(row["method"], *(f"{peak:.0f} MB" for peak in row["megabytes"]),
+             f"{row['megabytes'][1] / row['megabytes'][0]:.2f}", "—" if row["goal"] is None else
+             f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]
+    few, many = rows[0]["steps"]
+    return _markdown(("peak memory of integrated_gradients", f"{few} steps", f"{many} steps", "ratio", "goal"), body)
+
+
+def _of_turns(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]"
+
+
 def _goal(row: dict[str, Any]) -> str:
     if row["target"] is None:
         return "—"

@@ -5,12 +5,14 @@ import warnings
 import zlib
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import whytrust as wt
 from whitebox import examples
+from whytrust.explainers import NAMES
 
 PARTS = st.sampled_from([None, "grid:2x2", "grid:3x1", "slic:5", "words", "bag", "sentences", "time:4", "tf:2x2", "columns", "x:1", ""])
 METHODS = st.sampled_from(["lime", "occlusion", "random", "kernel_shap", "edges", "saliency", "grad_cam"])
@@ -68,3 +70,29 @@ def test_any_table_is_explained_or_refused(background, bins, values, samples):
             return
     assert np.isfinite(found.scores).all()
     assert np.isfinite(found.standard_errors).all()
+
+
+@examples(40)
+@given(data=st.data(), method=st.sampled_from([e for e in NAMES if NAMES[e].gradients]), dtype=st.sampled_from(["u1", "f4", "f8"]),
+       grey=st.booleans(), pooling=st.sampled_from([None, "mean", "mean_abs", "mean_pos", "sum"]),
+       explains=st.sampled_from(["logit", "score"]), batch_size=st.sampled_from([None, 1, 3]))
+def test_any_image_has_gradients_or_one_clear_error(data, method, dtype, grey, pooling, explains, batch_size):
+    torch = pytest.importorskip("torch")
+    height, width = data.draw(st.integers(2, 9)), data.draw(st.integers(2, 9))
+    shape = (height, width) if grey else (height, width, 3)
+    values = st.integers(0, 255) if dtype == "u1" else st.floats(-1e6, 1e6, width=32)
+    image = data.draw(arrays.arrays(np.dtype(dtype), shape, elements=values, fill=st.nothing()))
+    channels = 1 if grey else 3
+    net = torch.nn.Sequential(torch.nn.Conv2d(channels, 2, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(2))
+    net(torch.zeros(1, channels, height, width))
+    more = ({"steps": 2} if "integrated" in method else {}) | ({"samples": 3} if "/" in method else {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = wt.explain(wt.model(net, output="logit"), image, method, parts="grid:2x2", pooling=pooling, explains=explains,
+                               batch_size=batch_size, **more)
+        except (ValueError, TypeError):
+            return
+    assert found.scores.shape == (4,)
+    assert np.isfinite(found.scores).all()
+    assert found.as_html()

@@ -147,7 +147,7 @@ class _Asking:
         if early is not None and (isinstance(early, Pooled) or self._surely_a_target()):
             early.ahead(first, generator(self.seed, "explain"))
         targets, single = self._targets(first)
-        # The same generator for every method, target and input: an explanation does not depend on its neighbours.
+        # The same generator for every method, target and input: but for rounding, an explanation is what it would be alone.
         questions = first.watching(targets)
         found = []
         for place, explainer in enumerate(self.explainers):
@@ -240,17 +240,28 @@ def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
     if not several:
         explainers: tuple[Any, ...] = (_explainer(method, options, part_names),)
     else:
-        # Each takes the options that it knows; one that none of them knows is an error.
-        known = {one: NAMES[one].options for one in method if isinstance(one, str) and one in NAMES}
-        takes = set().union(*known.values()) if len(known) == len(set(map(str, method))) else set(options)
-        stray = next((name for name in options if name not in takes), None)
+        # Each takes the options that it knows, and others' objects those that nobody else does; none may be left over.
+        own = {place: NAMES[one].options for place, one in enumerate(method) if isinstance(one, str) and one in NAMES}
+        claimed = set().union(*own.values())
+        foreigners = any(not isinstance(one, str) and foreign.adapt(one, {}) is not None for one in method)
+        stray = next((name for name in options if name not in claimed and not foreigners), None)
         if stray is not None:
-            raise TypeError(f"none of {', '.join(known)} has an option {stray!r}{near(stray, takes | part_names)}")
-        explainers = tuple(_explainer(one, {k: v for k, v in options.items() if k in known.get(one, options)}
-                                      if isinstance(one, str) else {}, part_names) for one in method)
+            names = ", ".join(one if isinstance(one, str) else type(one).__name__ for one in method)
+            raise TypeError(f"none of {names} has an option {stray!r}{near(stray, claimed | part_names)}")
+        explainers = tuple(_explainer(one, _taken(one, options, own.get(place), claimed), part_names)
+                           for place, one in enumerate(method))
     if any(getattr(one, "variant", None) == "reference" for one in explainers) and "background" in of_parts:
         of_parts.setdefault("values", "normal")
     return _Sorted(explainers, several, of_parts, batch_size)
+
+
+def _taken(method: Any, options: dict[str, Any], known: set[str] | None, claimed: set[str]) -> dict[str, Any]:
+    """The options that go to one of several methods."""
+    if known is not None:
+        return {k: v for k, v in options.items() if k in known}
+    if isinstance(method, str) or foreign.adapt(method, {}) is None:
+        return {}
+    return {k: v for k, v in options.items() if k == "pooling" or k not in claimed}
 
 
 def _explainer(method: Any, options: dict[str, Any], part_names: set[str]) -> Any:

@@ -15,6 +15,7 @@ from whytrust import inputs as reading
 from whytrust.api import model as wrap
 from whytrust.attacks import CATALOGUE, Attacked, search
 from whytrust.attacks.prepare import differentiable
+from whytrust.attacks.result import Outcome
 from whytrust.attacks.search import grid
 from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator, near
@@ -33,8 +34,11 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
     norm, iterations, …), and any given as a list are searched over: most successes, least change; `.search` has every trial.
 
     `targets` is None (away from what the model says now), "random" (another class, from the seed), a class name or index, or
-    one for each input. `inside` limits where inputs change: booleans shaped like an input or its pixels (or one such array
-    each), or with parts="grid:4x4" numbers of parts, [0, 5]. `rate` and the like say how sounds are read, as in explain.
+    one (or None) for each input. `inside` limits where inputs change: booleans shaped like an input or its pixels (or one such
+    array each), or with parts="grid:4x4" numbers of parts, 3 or [0, 5]. `rate` and the like say how sounds are read, as in
+    explain.
+
+    Arrays come back in the shape and layout they were given in; files and pictures as the model takes them.
 
     An input that cannot be attacked is in `.errors` and stops no other; where all fail the first error is raised. The same call
     gives the same bits; random starts and targets come from (seed, ids[i]), and ids are positions unless given.
@@ -52,7 +56,7 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
                                         on_calls=progress)
             return result
 
-        return go(methods[0]) if len(methods) == 1 else search(methods, settings, go)
+        return _as_given(go(methods[0]) if len(methods) == 1 else search(methods, settings, go), read.shapes)
 
 
 # --- methods ----------------------------------------------------------------------------------------------------------
@@ -91,6 +95,7 @@ class _Read:
 
     arrays: list[Any]
     cuts: list[Parts | None]
+    shapes: list[tuple[int, ...] | None]  # as they were given; None for files and pictures, which have none of their own
 
 
 def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) -> _Read:
@@ -146,7 +151,7 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
         except (ValueError, TypeError, OSError) as error:
             arrays.append(error)
             cuts.append(None)
-    return _Read(arrays, cuts)
+    return _Read(arrays, cuts, [_shape(item) for item in items])
 
 
 def _as_they_are(items: list[Any], parts: Any, options: dict[str, Any]) -> _Read | None:
@@ -154,7 +159,31 @@ def _as_they_are(items: list[Any], parts: Any, options: dict[str, Any]) -> _Read
     arrays = [_array(item) for item in items]
     if parts is not None or options or any(a is None for a in arrays):
         return None
-    return _Read(arrays, [None] * len(arrays))
+    return _Read(arrays, [None] * len(arrays), [None] * len(arrays))
+
+
+def _as_given(result: Attacked, shapes: list[tuple[int, ...] | None]) -> Attacked:
+    """The inputs before and after in the shape that the user gave; norms and labels are of what the model got."""
+    outcomes = [o if o is None or s is None or s == o.clean.shape else _put_back(o, s)
+                for o, s in zip(result.outcomes, shapes, strict=True)]
+    return replace(result, outcomes=tuple(outcomes))
+
+
+def _put_back(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
+    """Without the axis of channels that was added, or with channels last again."""
+    clean, moved = (a[0] if len(shape) == 2 else np.ascontiguousarray(np.moveaxis(a, 0, -1))
+                    for a in (outcome.clean, outcome.adversarial))
+    return replace(outcome, clean=clean, adversarial=moved, grey=len(shape) == 2)
+
+
+def _shape(item: Any) -> tuple[int, ...] | None:
+    """The axes of an array, a tensor or nested lists; None for files, pictures and words."""
+    if isinstance(item, str | os.PathLike | dict) or hasattr(item, "convert"):
+        return None
+    try:
+        return tuple(np.shape(item))
+    except ValueError:  # rows of several lengths, which have been reported
+        return None
 
 
 def _whole(item: Any, options: dict[str, Any]) -> str:
@@ -192,6 +221,7 @@ def _refuse_words(given: Any) -> None:
 
 def _of_parts(read: _Read, inside: Any) -> list[Any]:
     """Numbers of parts -> booleans shaped like each input's pixels, samples or cells; wrong ones are that input's error."""
+    inside = [inside] if np.ndim(inside) == 0 else inside
     chosen = [inside] * len(read.cuts) if all(isinstance(i, int | np.integer) for i in inside) else list(inside)
     if len(chosen) != len(read.cuts):
         raise ValueError(f"inside must be numbers of parts, or such a list for each input: expected {len(read.cuts)}, got "

@@ -23,6 +23,10 @@ class Refused(ValueError):
     """What was asked of a model cannot be had; the message is whytrust's own and says all there is to say."""
 
 
+class RefusedKind(Refused, TypeError):
+    """The same, because of the kind of thing that came."""
+
+
 @runtime_checkable
 class Differentiable(Protocol):
     """A model that can also pull a change of its scores back to its inputs."""
@@ -322,7 +326,7 @@ class RawModel(DifferentiableModel):
         """Weights whose pull-back is the gradient of each target's score; one row a score row."""
         if scores.shape[1] == 1:
             return np.where(targets == 0, -1.0, 1.0)[:, None] if self.link == "logit" else np.ones((len(targets), 1))
-        return np.eye(scores.shape[1])[targets]
+        return one_hot(scores.shape, targets)
 
     def surprise(self, scores: Floats, targets: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """(−log p of each target, its derivative with respect to the scores); scores that are not known to be probabilities
@@ -346,7 +350,7 @@ class RawModel(DifferentiableModel):
             return np.asarray((self.toward(scores, targets) * (scores - self._edge))[:, 0])
         rows = np.arange(len(scores))
         if scores.shape[1] == 2 and self.cutoff is not None:
-            ahead = scores[:, 1] - scores[:, 0] - (self._edge if self.link == "logit" else 2 * self.cutoff - 1)
+            ahead = (scores[:, 1] - scores[:, 0] - self._edge if self.link == "logit" else 2 * (scores[:, 1] - self.cutoff))
             return np.asarray(np.where(targets == 1, ahead, -ahead))
         others = scores.copy()
         others[rows, targets] = -np.inf
@@ -366,6 +370,13 @@ class RawModel(DifferentiableModel):
         """The logit at which the label changes."""
         p = 0.5 if self.cutoff is None else self.cutoff
         return float(np.log(p / (1 - p)))
+
+
+def one_hot(shape: tuple[int, ...], targets: NDArray[np.intp]) -> Floats:
+    """1 at each row's target, 0 elsewhere."""
+    rows = np.zeros(shape)
+    rows[np.arange(shape[0]), targets] = 1.0
+    return rows
 
 
 def _sigmoid(z: Floats) -> Floats:

@@ -129,7 +129,7 @@ def _explain(options: argparse.Namespace) -> int:
     item = _input(options.input, examples, given)
     code = 0
     try:
-        method = options.method.split(",") if "," in options.method else options.method
+        method = [name.strip() for name in options.method.split(",")] if "," in options.method else options.method
         found = api.explain(model, item, method, options.target, seed=options.seed, **given)
     except api.SomeFailed as failed:
         for index, error in failed.errors.items():

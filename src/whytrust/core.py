@@ -152,6 +152,13 @@ def check_masks(masks: Any, d: int) -> Masks:
     return np.ascontiguousarray(array, dtype=bool)
 
 
+def over_channels(values: Floats) -> Floats:
+    """The sum over the last axis; numpy's own takes ten times as long where that has three entries."""
+    if values.shape[-1] != 3:
+        return np.asarray(values.sum(axis=-1))
+    return np.asarray(values[..., 0] + values[..., 1] + values[..., 2])  # in numpy's order, to the bit
+
+
 def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floats:
     """One number for each label 0 … d-1 of a map: the mean (of all, absolute or positive values), sum or signed maximum.
 
@@ -167,9 +174,10 @@ def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floa
     if values.shape[: labels.ndim] != labels.shape:
         raise ValueError(f"the map must be shaped like the input: expected {labels.shape}, got {values.shape}")
     flat, by_place = labels.ravel(), change[how](values).reshape(labels.size, -1)
+    totals = over_channels(by_place)
     if how == "sum":
-        return np.asarray(np.bincount(flat, weights=by_place.sum(axis=1), minlength=d))
-    values = by_place.mean(axis=1)
+        return np.asarray(np.bincount(flat, weights=totals, minlength=d))
+    values = totals / by_place.shape[1]
     if how == "signed_max":
         rising = np.argsort(np.abs(values[::-1]), kind="stable")
         largest = np.zeros(d)

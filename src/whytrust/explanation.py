@@ -142,7 +142,8 @@ class Explanation:
             self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
-            calls=self.calls + other.calls, settings={},
+            calls=self.calls + other.calls, settings={}, unsigned=False,
+            map=None if self.map is None or other.map is None or self.map.shape != other.map.shape else self.map - other.map,
             notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
     def to_json(self) -> dict[str, Any]:
@@ -160,6 +161,8 @@ class Explanation:
         """The explanation `to_json` wrote."""
         if not isinstance(data, dict) or "scores" not in data or "view" not in data:
             raise ValueError("an explanation's JSON must be an object with scores and view, as e.save('e.json') writes it")
+        if not isinstance(data.get("format", 0), int):
+            raise ValueError(f"an explanation's format must be a whole number, got {data['format']!r}")
         if data.get("format", 0) > FORMAT:
             raise ValueError(f"this explanation has format {data['format']}, newer than {FORMAT}: update whytrust to read it")
         try:
@@ -183,6 +186,9 @@ class Explanation:
             if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
                 raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
         views.check(made.view, len(made.names))
+        if not isinstance(made.settings, dict) or not isinstance(made.unsigned, bool):
+            raise ValueError(f"settings must be an object and unsigned true or false, got {type(made.settings).__name__} and "
+                             f"{made.unsigned!r}")
         if made.map is not None:
             places = getattr(getattr(made.view, "labels", None), "shape", None)
             fits = isinstance(made.map, np.ndarray) and made.map.dtype.kind == "f" and made.map.shape == places
@@ -208,6 +214,7 @@ class Explanation:
     def __str__(self) -> str:
         """The explanation in a few lines of text."""
         kind = "" if self.rules is None else ", a tree"
+        kind += ", of the logit" if self.settings.get("explains") == "logit" else ""
         rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind})"]
         width = max((len(n) for n, _ in self.as_list(10)), default=0)
         largest = np.abs(self.scores).max()

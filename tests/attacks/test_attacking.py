@@ -22,9 +22,65 @@ def net():
     [i.transpose(1, 2, 0) for i in IMAGES],
 ], ids=["array", "list", "tensor", "tensors", "grey images in an array", "grey images", "channels last"])
 def test_inputs_may_come_in_many_ways(net, given):
-    found = attack(net, given, iterations=5)
-    np.testing.assert_array_equal(found.adversarial, attack(net, IMAGES, iterations=5).adversarial)
-    assert found.adversarial.shape == (3, 1, 6, 6)
+    found, same = attack(net, given, iterations=5), attack(net, IMAGES, iterations=5)
+    shape = (3, *np.shape(given[0]))
+    assert found.adversarial.shape == found.clean.shape == shape
+    assert found[0].shape == shape[1:]
+    np.testing.assert_array_equal(found.adversarial, same.adversarial.reshape(shape))  # one channel may go anywhere
+    np.testing.assert_array_equal(found.clean, np.stack([np.asarray(g) for g in given]))
+    np.testing.assert_array_equal(found.linf, same.linf)
+
+
+def colours(outputs=3):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return wt.model(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Tanh(), torch.nn.Flatten(), torch.nn.Linear(96, outputs)),
+                        output="logit")
+
+
+def test_channels_last_come_back_last_and_what_was_searched_too():
+    pytest.importorskip("matplotlib")
+    model, x = colours(), np.random.default_rng(0).uniform(size=(2, 6, 8, 3)).astype(np.float32)
+    last = attack(model, x, epsilon=[0.1, 0.2], iterations=3)
+    first = attack(model, x.transpose(0, 3, 1, 2), epsilon=[0.1, 0.2], iterations=3)
+    assert last.adversarial.shape == x.shape
+    np.testing.assert_array_equal(last.adversarial, first.adversarial.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(last.clean, x)
+    np.testing.assert_array_equal(last.l2, first.l2)
+    assert np.abs(last.adversarial.astype(np.float64) - x).max() == last.linf.max()
+    assert last.plot().axes[0].images[0].get_array().shape == (6, 8, 3)
+
+
+def test_a_mask_may_be_shaped_like_the_input_as_it_was_given():
+    x, inside = np.random.default_rng(0).uniform(size=(2, 6, 8, 3)), np.zeros((6, 8, 3), dtype=bool)
+    inside[1:3, 2:5, 1] = True
+    found = attack(colours(), x, inside=inside, stop="never", iterations=3)
+    np.testing.assert_array_equal((found.adversarial != x).any(axis=0), inside)
+
+
+def test_a_grey_image_is_drawn_as_an_image_and_not_as_a_spectrogram():
+    pytest.importorskip("matplotlib")
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.Flatten(), torch.nn.Linear(2 * 4 * 8, 2))
+    found = attack(wt.model(net, output="logit"), np.random.default_rng(0).uniform(size=(2, 6, 10)), iterations=2)
+    assert found.adversarial.shape == (2, 6, 10)
+    assert found.plot().axes[0].images[0].get_array().shape == (6, 10, 3)
+
+
+def test_a_picture_comes_back_as_the_model_takes_it(net):
+    image_module = pytest.importorskip("PIL.Image")
+    picture = image_module.fromarray((IMAGES[0, 0] * 255).astype(np.uint8))
+    assert attack(net, [picture], iterations=2)[0].shape == (1, 6, 6)
+
+
+def test_the_bounds_do_not_hang_on_how_the_model_is_wrapped():
+    levels = np.random.default_rng(0).integers(0, 17, size=(3, 6, 6)).astype(np.float64)
+    levels[0, 0, 0] = 16
+    net = small_net(dtype=torch.float32)
+    wrapped = [wt.model(net, output="logit"), wt.model(net, output="logit", preprocess=lambda x: x[:, None])]
+    for found in (attack(model, given, iterations=2) for model in wrapped for given in (levels, list(levels))):
+        assert found.bounds is None
+        assert (found.epsilon == 0.05).all()
+    assert attack(wrapped[0], levels[:, None], iterations=2).bounds is None
 
 
 def test_one_input_is_a_result_of_one(net):
@@ -75,7 +131,14 @@ def test_parts_confine_the_attack(net, given):
     found = attack(net, given, parts="grid:2x2", inside=[0, 3], stop="never", iterations=3)
     where = np.zeros((6, 6), dtype=bool)
     where[:3, :3] = where[3:, 3:] = True
-    np.testing.assert_array_equal((found.adversarial != IMAGES).any(axis=(0, 1)), where)
+    np.testing.assert_array_equal((found.adversarial != found.clean).any(axis=0).reshape(6, 6), where)
+
+
+@pytest.mark.parametrize("one", [3, np.int64(3)])
+def test_one_part_needs_no_list(net, one):
+    found, same = (attack(net, IMAGES, parts="grid:2x2", inside=i, stop="never", iterations=3) for i in (one, [3]))
+    np.testing.assert_array_equal(found.adversarial, same.adversarial)
+    assert (found.adversarial != IMAGES).any()
 
 
 def test_parts_of_a_sound_confine_the_attack():
@@ -89,6 +152,14 @@ def test_parts_of_a_sound_confine_the_attack():
 def test_targets_may_be_names(net):
     found = attack(net, IMAGES, targets=["dog" if label != 3 else "ant" for label in net(IMAGES).argmax(axis=1)])
     assert all(row["target"] in ("dog", "ant") for row in found.table())
+
+
+def test_no_target_may_be_said_for_each_input(net):
+    away, toward = attack(net, IMAGES), (net(IMAGES).argmax(axis=1) + 1) % 4
+    np.testing.assert_array_equal(attack(net, IMAGES, targets=[None] * 3).adversarial, away.adversarial)
+    mixed = attack(net, IMAGES, targets=[None, int(toward[1]), None])
+    assert mixed.targets.tolist() == [-1, toward[1], -1]
+    np.testing.assert_array_equal(mixed[0], away[0])
 
 
 def test_a_method_may_be_an_object(net):
@@ -128,6 +199,8 @@ def test_bounds_are_a_pair_and_not_searched(net):
     ({"method": PGD}, TypeError, "the class PGD"), ({"method": 3}, TypeError, "such as PGD"), ({"seed": -1}, ValueError, "seed must be"),
     ({"epsilon": []}, ValueError, "at least one value"), ({"parts": "grid:2x2"}, ValueError, "must come with inside"),
     ({"parts": "grid:2x2", "inside": [4]}, ValueError, "from 0 to 3"), ({"parts": "grid:2x2", "inside": []}, ValueError, "at least one"),
+    ({"parts": "grid:2x2", "inside": 4}, ValueError, "from 0 to 3"), ({"parts": "grid:2x2", "inside": True}, ValueError, "got True"),
+    ({"method": "enhance", "targets": [None] * 3}, ValueError, "true label of its input, got None"),
     ({"method": "enhance"}, ValueError, "pass them as targets"), ({"batch_siz": 1}, TypeError, "did you mean 'batch_size'"),
     ({"epsilon": [0.1, -1]}, ValueError, "epsilon must be"),
 ])

@@ -79,3 +79,21 @@ def test_a_larger_alpha_changes_more():
 def test_the_spectrogram_preset_is_the_papers():
     assert CarliniWagner(**SPECTROGRAM) == CarliniWagner(0.1, 0.0005, 15.0)
     assert (CarliniWagner().epsilon, CarliniWagner().step, CarliniWagner().alpha, CarliniWagner().iterations) == (0.01, 0.0003, 2.0, 1000)
+
+
+@pytest.mark.parametrize("variant", ["paper", "authors"])
+@pytest.mark.parametrize("iterations", [30, 31])
+def test_a_change_that_swings_about_zero_is_told_to_raise_alpha(variant, iterations):
+    model, x = random_linear(2, 36, seed=2), np.random.default_rng(3).normal(size=(4, 36))
+    timid, bold = (CarliniWagner(1.0, 0.01, alpha, iterations, variant)(model, x) for alpha in (1e-6, 50.0))
+    assert any("raise alpha (now 1e-06)" in note for note in timid.notes)
+    assert f"{4 - timid.success.sum()} inputs were hardly moved" in str(timid)
+    assert not any("alpha" in note for note in bold.notes)
+
+
+def test_too_few_steps_are_not_blamed_on_alpha():
+    model, x = random_linear(2, 36, seed=2), np.random.default_rng(3).normal(size=(4, 36))
+    short, narrow = CarliniWagner(1.0, 1e-4, 50.0, 2)(model, x), CarliniWagner(1e-4, 1e-4, 50.0, 20)(model, x)
+    assert not short.success.all()
+    assert not narrow.success.all()
+    assert short.notes == narrow.notes == ()

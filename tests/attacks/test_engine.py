@@ -65,6 +65,12 @@ def test_a_flat_model_is_reported_as_flat_not_as_robust():
     found = PGD()(linear(np.zeros((2, 4)), [1.0, 0.0]), np.zeros((1, 4)))
     assert not found.success.any()
     assert "gradient of zero" in str(found)
+    assert "output='logit'" not in str(found)  # it has that already
+
+
+def test_a_flat_model_of_probabilities_is_told_of_logits():
+    found = PGD()(linear(np.zeros((2, 4)), [1.0, 0.0], output="probability"), np.zeros((1, 4)))
+    assert "give its logits with output='logit'" in str(found)
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

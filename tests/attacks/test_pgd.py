@@ -118,11 +118,13 @@ def test_a_confident_net_can_be_left_although_its_probabilities_saturate():
 @pytest.mark.parametrize(("x", "epsilon", "bounds"), [
     (np.full((1, 4, 4), 100, dtype=np.uint8), 12.75, (0.0, 255.0)),
     (np.full((1, 4, 4), 0.5, dtype=np.float32), 0.05, (0.0, 1.0)),
-    (np.full((1, 4, 4, 1), 99.5), 12.75, (0.0, 255.0)),
+    (np.full((1, 2, 2, 4), 99.5), 12.75, (0.0, 255.0)),
+    (np.full((1, 4, 4, 1), 99.5), 0.05, None),
+    (np.full((1, 1, 4, 4), 12.0), 0.05, None),
     (np.full((1, 4, 4), -1.5), 0.05, None),
     (np.full((1, 16), 0.5), 0.05, None),
     (np.full((1, 4, 4), 12.0), 0.05, None),
-], ids=["bytes", "0-1", "0-255 floats in colour", "normalised", "a waveform", "0-16 without channels"])
+], ids=["bytes", "0-1", "0-255 floats in colour", "0-255 floats with one channel", "0-16 with one channel", "normalised", "a waveform", "0-16 without channels"])
 def test_the_default_epsilon_suits_the_input(x, epsilon, bounds):
     found = PGD(iterations=1)(random_linear(2, 16), x)
     assert found.epsilon[0] == pytest.approx(epsilon)
@@ -147,7 +149,9 @@ def test_bytes_come_back_as_float32():
 @pytest.mark.parametrize(("options", "message"), [
     ({"norm": "l1"}, "norm must be one of"), ({"epsilon": 0}, "epsilon must be a finite number above 0"),
     ({"step": float("nan")}, "step must be a finite"), ({"iterations": 0}, "iterations must be a whole number"),
-    ({"bounds": (1, 0)}, "bounds must be"), ({"stop": "never!"}, "stop must be"), ({"margin": -1}, "margin must be"),
+    ({"bounds": (1, 0)}, "bounds must be"), ({"bounds": np.array([1.0, 0.0])}, "bounds must be"), ({"bounds": "0-1"}, "bounds must be"),
+    ({"bounds": (0, 1, 2)}, "bounds must be"), ({"bounds": (None, float("nan"))}, "bounds must be"), ({"bounds": 3}, "bounds must be"),
+    ({"stop": "never!"}, "stop must be"), ({"margin": -1}, "margin must be"),
     ({"units": "grey"}, "units must be"), ({"direction": "up"}, "direction must be"), ({"random_start": "yes"}, "random_start must be"),
 ])
 def test_a_setting_that_means_nothing_is_refused_at_once(options, message):
@@ -159,7 +163,39 @@ def test_a_setting_that_means_nothing_is_refused_at_once(options, message):
     ({"epsilon": 8}, np.full((1, 4, 4), 9, dtype=np.uint8), "units='input'"),
     ({"epsilon": 1}, np.full((1, 4, 4), 9, dtype=np.uint8), "units='input'"),
     ({"units": "range"}, np.full((1, 16), 9.0), "pass bounds="),
+    ({"units": "range", "bounds": (0, None)}, np.full((1, 16), 9.0), "open end"),
 ])
 def test_units_that_do_not_fit_the_inputs_are_refused(options, x, message):
     with pytest.raises(ValueError, match=message):
         PGD(**options)(random_linear(2, 16), x)
+
+
+@pytest.mark.parametrize("bounds", [np.array([0.0, 1.0]), [0, 1], (0, 1), torch.tensor([0, 1]), np.array([0, 1], dtype=np.float32)])
+def test_bounds_may_be_any_pair_of_numbers(bounds):
+    x = np.full((1, 4, 4), 0.5)
+    assert PGD(bounds=bounds) == PGD(bounds=(0.0, 1.0))
+    found = PGD(bounds=bounds, iterations=1)(random_linear(2, 16), x)
+    assert found.to_json()["settings"]["bounds"] == found.to_json()["bounds"] == [0.0, 1.0]
+    assert wt.attack(random_linear(2, 16), x, bounds=bounds, iterations=1).bounds == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("bounds", "low", "high"), [((0, None), 0, np.inf), ((None, 3), -np.inf, 3), ((0, np.inf), 0, np.inf)])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_bounds_may_have_an_open_end(bounds, low, high, norm):
+    x = np.random.default_rng(0).uniform(0, 3, size=(3, 16)).astype(np.float32)
+    found = PGD(norm, 5.0, 1.0, bounds=bounds, stop="never", iterations=8)(random_linear(2, 16), x)
+    assert found.within.all()
+    assert found.adversarial.min() >= low
+    assert found.adversarial.max() <= high
+    assert found.adversarial.max() > 3 or found.adversarial.min() < 0  # the other end is open
+    assert (found.epsilon == 5).all()  # units of the input, for there is no range
+    assert np.isfinite(found.relative_linf).all()
+    assert None in found.bounds
+    assert None in found.to_json()["bounds"]
+    assert "inf" in str(found)
+    assert PGD(bounds=(None, None)).bounds is None
+
+
+def test_an_input_beyond_the_one_bound_is_told():
+    with pytest.raises(ValueError, match="within the bounds 0 to inf"):
+        PGD(bounds=(0, None))(random_linear(2, 16), np.full((1, 16), -1.0))

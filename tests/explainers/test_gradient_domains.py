@@ -291,3 +291,51 @@ def test_the_audio_attack_works_on_the_waveform_and_on_the_spectrogram(place, va
     assert found.success.all()
     after = (model if place == "waveform" else cut.tail)
     assert after.labels(after(np.asarray(found[0])[None]))[0] != before
+
+
+# --- what a reviewer broke ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(64, 64), (24, 48), (16, 24), (32, 32)])
+def test_sums_behind_a_processor_are_the_maps_whatever_the_pictures_size(vision, size):
+    image = RNG.integers(0, 256, (*size, 3), dtype=np.uint8)
+    found = wt.explain(wt.model(vision), image, "integrated_gradients", parts="grid:2x2", target=1, baseline=0.0)
+    total = wt.explain(wt.model(vision), image, "integrated_gradients", parts="grid:1x1", target=1, baseline=0.0).scores[0]
+    assert found.scores.sum() == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_grad_cam_behind_a_front_end_does_not_depend_on_how_the_net_turns_its_spectrogram(turned):
+    class Turning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.front, self.conv, self.out = FrontEnd(**FRONT), nn.Conv2d(1, 4, 3), nn.Linear(4, 2)
+            if turned:
+                self.conv.weight.data = self.conv.weight.data.transpose(2, 3).contiguous()
+
+        def forward(self, waves):
+            mel = self.front(waves)[:, None]
+            return self.out(torch.relu(self.conv(mel.transpose(2, 3) if turned else mel)).mean((2, 3)))
+
+    found = wt.explain(wt.model(Turning()), WAVE.astype(np.float32), "grad_cam", target=0, parts="tf:4x3", rate=RATE)
+    np.testing.assert_allclose(found.scores, UPRIGHT.setdefault("scores", found.scores), rtol=1e-4, atol=1e-6)
+
+
+UPRIGHT = {}
+
+
+def test_what_lies_on_special_tokens_is_said(bert):
+    found = wt.explain(wt.model(bert), TEXT, "integrated_gradients", target=1, steps=20, pooling="sum")
+    assert any("lies on tokens outside of the parts" in note for note in found.notes)
+
+
+def test_a_model_of_two_halves_is_cut_where_its_tokens_come_in(bert):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.BartConfig(vocab_size=15, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+                                     decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=40,
+                                     num_labels=2, pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=2)
+    model = wt.model((transformers.BartForSequenceClassification(config).double().eval(), bert[1]))
+    found = wt.explain(model, TEXT, "saliency", target=0, parts="words")
+    assert found.scores.any()

@@ -310,3 +310,79 @@ def test_bytes_that_wrap_around_in_the_preprocessing_are_noticed():
     model = wt.model(nn.Sequential(nn.Flatten(), nn.Linear(192, 2)), preprocess=lambda x: (x - 127) / 128, layout="NHWC")
     with pytest.raises(ValueError, match="wrap around"):
         wt.explain(model, np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8), "saliency", parts="grid:2x2")
+
+
+# --- what a reviewer broke ---------------------------------------------------------------------------------------------
+
+
+def test_excitation_needs_an_output_of_the_nets_own():
+    background = np.random.default_rng(0).random((50, 4))
+    torch.manual_seed(0)
+    one = wt.model(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1)), output="logit")
+    assert wt.explain(one, background[0], "excitation_backprop", target=1, background=background).scores.min() >= 0
+    for model, more in ((one, {"target": 0}), (wt.model(nets.residual(), output="logit"), {"target": 1, "explains": "score"})):
+        given = {"background": background} if model is one else {"parts": "grid:2x2"}
+        with pytest.raises(ValueError, match="one of the net's own outputs"):
+            wt.explain(model, background[0] if model is one else IMAGE, "excitation_backprop", **more, **given)
+
+
+def test_a_net_without_rectifiers_is_told_to_use_saliency():
+    with pytest.raises(ValueError, match=r"must see at least one, as ReLU.*saliency"):
+        wt.explain(LINEAR, IMAGE, "guided_backprop", target=TARGET, parts="grid:2x2")
+
+
+def test_a_difference_has_the_difference_of_the_maps_and_a_sign():
+    a, b = wt.explain(MODEL, IMAGE, "saliency", target=[0, 1], parts="grid:2x2")
+    difference = a.minus(b)
+    np.testing.assert_allclose(difference.map, a.map - b.map)
+    assert not difference.unsigned
+
+
+def test_settings_are_plain_numbers_whatever_came():
+    found = wt.explain(MODEL, IMAGE, "saliency/smoothgrad", samples=np.int64(3), sigma=np.float32(0.5), parts="grid:2x2", target=0)
+    assert found.settings["samples"] == 3
+    assert found.settings["sigma"] == 0.5
+    assert "noise" not in found.settings
+
+
+def test_a_baseline_may_come_with_channels_last_as_the_image_did():
+    last = np.random.default_rng(1).normal(size=(8, 8, 3))
+    np.testing.assert_array_equal(spot().baseline(last), np.moveaxis(last, -1, 0))
+
+
+def test_saturated_gradients_are_noted():
+    class Flat(nn.Module):
+        def forward(self, x):
+            return torch.sigmoid(200 + x.flatten(1)[:, :2])
+
+    found = wt.explain(wt.model(Flat(), output="probability"), IMAGE, "saliency", target=0, parts="grid:2x2")
+    assert any("gradients vanish" in note for note in found.notes)
+
+
+def test_a_preprocessing_that_differs_between_arrays_and_tensors_is_noticed():
+    model = wt.model(nets.residual(), preprocess=lambda x: x / x.std(), layout="NCHW")  # numpy divides by n, torch by n - 1
+    with pytest.raises(ValueError, match=r"preprocess must do the same .*std"):
+        wt.explain(model, IMAGE[:, :4], "saliency", target=0, parts="grid:2x2")
+
+
+def test_a_foreign_method_in_a_list_gets_its_options_and_a_stray_one_is_an_error():
+    found = wt.explain(MODEL, IMAGE, ["saliency", captum.IntegratedGradients(NET)], target=0, parts="grid:2x2", pooling="mean", n_steps=7)
+    assert found[1].settings == {"pooling": "mean", "n_steps": 7}
+    with pytest.raises(TypeError, match="stepz"):
+        wt.explain(MODEL, IMAGE, ["saliency", captum.IntegratedGradients(NET)], target=0, parts="grid:2x2", stepz=7)
+
+
+def test_grad_cam_counts_every_pass():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net, self.passes = nets.residual(), 0
+
+        def forward(self, x):
+            self.passes += len(x)
+            return self.net(x)
+
+    for more in ({}, {"layer": "net.second"}):
+        net = Counting()
+        found = wt.explain(wt.model(net), IMAGE, "grad_cam", target=0, parts="grid:2x2", **more)
+        assert found.calls == net.passes

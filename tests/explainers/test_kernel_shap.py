@@ -321,3 +321,13 @@ def test_a_constant_model_has_nothing_to_explain():
     found = explain(lambda b: np.full(len(b), 0.4), 12, samples=100)
     np.testing.assert_allclose(found.scores, 0, atol=1e-12)
     assert any("nothing to explain" in note for note in found.notes)
+
+
+def test_values_stay_within_reason_where_the_budget_is_small_and_the_fill_is_drawn():
+    background = np.random.default_rng(0).random((100, 9))
+    for samples in (22, 24, 30, 60):
+        for seed in range(6):
+            found = wt.explain(lambda x: np.asarray(x)[:, :2], background[0], "kernel_shap", background=background, target=0,
+                               samples=samples, seed=seed)
+            assert np.abs(found.scores).max() < 5
+            assert found.intercept + found.scores.sum() == pytest.approx(found.prediction, abs=1e-9)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats
 
-Bounds = tuple[float, float] | None
+Bounds = tuple[float | None, float | None] | None
+"""(least, largest) value, None for an open end; None is no bounds at all."""
 Inside = NDArray[np.bool_] | None
 """Where an input may change; None is everywhere."""
 
@@ -35,9 +36,9 @@ class Ball:
             high = _inward(clean, clean.astype(np.float64) + self.radius, self.radius, -np.inf)
         else:
             low, high = np.full_like(clean, -np.inf), np.full_like(clean, np.inf)
-        if self.bounds is not None:
-            np.maximum(low, _least(self.bounds[0], clean.dtype), out=low)
-            np.minimum(high, -_least(-self.bounds[1], clean.dtype), out=high)
+        least, most = ends(self.bounds)
+        np.maximum(low, _least(least, clean.dtype), out=low)
+        np.minimum(high, -_least(-most, clean.dtype), out=high)
         if inside is not None:
             low[~inside], high[~inside] = clean[~inside], clean[~inside]
         return low, high
@@ -55,7 +56,7 @@ class Ball:
     def holds(self, clean: Floats, moved: Floats) -> bool:
         """Is this input within the ball and the bounds, as anyone would compute it?"""
         linf, l2 = norms(clean, moved)
-        low, high = self.bounds or (-np.inf, np.inf)
+        low, high = ends(self.bounds)
         near = (linf if self.norm == "linf" else l2) <= self.radius
         return bool(near and moved.min() >= low and moved.max() <= high)
 
@@ -83,14 +84,27 @@ def _least(bound: float, dtype: np.dtype[Any]) -> Any:
 # --- bounds and units -------------------------------------------------------------------------------------------------
 
 
+def ends(bounds: Bounds) -> tuple[float, float]:
+    """The bounds as numbers: an open end is infinite."""
+    low, high = bounds or (None, None)
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def span_of(bounds: Bounds) -> float | None:
+    """high − low; None where an end is open."""
+    low, high = ends(bounds)
+    return high - low if math.isfinite(high - low) else None
+
+
 def settle_bounds(bounds: Any, arrays: list[NDArray[Any]]) -> Bounds:
     """The bounds of the inputs' values: as given, or ("auto") 0–255 for bytes and colour floats like them, 0–1 for floats
     within it, and none for everything else: normalised images, waveforms, spectrograms with negative values.
 
     All inputs of a call are looked at together: one dark picture does not make a normalised data set.
     """
-    if bounds != "auto":
-        return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+    if not isinstance(bounds, str):
+        found: Bounds = check_bounds(bounds)
+        return found
     if not arrays or any(a.ndim < 2 for a in arrays):
         return None
     if all(a.dtype == np.uint8 for a in arrays):
@@ -98,21 +112,23 @@ def settle_bounds(bounds: Any, arrays: list[NDArray[Any]]) -> Bounds:
     low, high = min(float(a.min()) for a in arrays), max(float(a.max()) for a in arrays)
     if low >= 0 and high <= 1:
         return 0.0, 1.0
-    # Without channels an array may be a spectrogram or a digit of 0–16, whose range nobody can know.
-    return (0.0, 255.0) if low >= 0 and 2 < high <= 255 and all(a.ndim >= 3 for a in arrays) else None
+    # Without colour an array may be a spectrogram or a digit of 0–16, whose range nobody can know. One channel is no colour:
+    # whether it is there hangs on how the model is wrapped.
+    return (0.0, 255.0) if low >= 0 and 2 < high <= 255 and all(a.squeeze().ndim >= 3 for a in arrays) else None
 
 
 def unit_of(units: str, bounds: Bounds, epsilon: float | None) -> float:
     """What an epsilon of 1 means in the units of the input: 1, or the range of the bounds where there are any."""
-    if units == "input" or (units == "auto" and bounds is None):
+    whole = span_of(bounds)
+    if units == "input" or (units == "auto" and whole is None):
         return 1.0
-    if bounds is None:
-        raise ValueError("units='range' must come with bounds, and none are known for these inputs; pass bounds=(low, high), "
-                         "or units='input'")
-    whole = bounds[1] - bounds[0]
+    if whole is None:
+        known = "none are known for these inputs" if bounds is None else f"got {bounds}, which has an open end and no range"
+        raise ValueError(f"units='range' must come with bounds, and {known}; pass bounds=(low, high), or units='input'")
     if epsilon is not None and (epsilon > 1 or (epsilon == 1 and units == "auto" and whole > 1)):
-        raise ValueError(f"epsilon must be a share of the range {bounds[0]:g}–{bounds[1]:g}, below 1, got {epsilon:g}; for the "
-                         "units of the input pass units='input'")
+        low, high = ends(bounds)
+        raise ValueError(f"epsilon must be a share of the range {low:g}–{high:g}, below 1, got {epsilon:g}; for the units of "
+                         "the input pass units='input'")
     return whole
 
 
@@ -138,11 +154,16 @@ def check_whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
-def check_bounds(bounds: Any) -> None:
-    """Refuse bounds that bound nothing."""
+def check_bounds(bounds: Any) -> Any:
+    """Bounds as they are used: "auto", None, or a pair of floats with None for an open end; refuse what bounds nothing."""
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
-        return
-    pair = not isinstance(bounds, str) and np.shape(bounds) == (2,)
-    if not pair or not all(isinstance(b, int | float | np.number) and math.isfinite(b) for b in bounds) or not (
-            bounds[0] < bounds[1]):
-        raise ValueError(f"bounds must be (low, high) with low < high, 'auto' or None, got {bounds!r}")
+        return bounds
+    pair = bounds.tolist() if hasattr(bounds, "tolist") else bounds
+    good = isinstance(pair, list | tuple) and len(pair) == 2 and all(
+        b is None or (isinstance(b, int | float | np.number) and not math.isnan(b)) for b in pair)
+    low, high = ends((pair[0], pair[1])) if good else (0.0, 0.0)
+    if not low < high:
+        raise ValueError(f"bounds must be (low, high) with low < high, 'auto' or None, got {bounds!r}; an end may be open, "
+                         "such as (0, None)")
+    found = (float(low) if math.isfinite(low) else None, float(high) if math.isfinite(high) else None)
+    return None if found == (None, None) else found

@@ -10,13 +10,15 @@ import numpy as np
 
 from whytrust.attacks.ball import Ball, Bounds, check_bounds, check_number, check_whole, one_of, unit_of
 from whytrust.attacks.engine import Item, Loss, OnCalls, Slots
-from whytrust.attacks.result import Attacked
+from whytrust.attacks.result import Attacked, Outcome
 from whytrust.attacks.run import run
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats
 
 SPECTROGRAM = {"epsilon": 0.1, "step": 0.0005, "alpha": 15.0}
 """What the papers used for magnitude spectrograms: attack(model, x, "carlini_wagner", **SPECTROGRAM)."""
+SWING = 2.5
+"""Steps that δ may end away from zero and still only have swung about it."""
 _BETAS, _TINY = (0.9, 0.999), 1e-8
 
 
@@ -55,7 +57,7 @@ class CarliniWagner:
             check_number(name, getattr(self, name), above=True)
         check_whole("iterations", self.iterations)
         check_number("margin", self.margin)
-        check_bounds(self.bounds)
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
     def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
                  ids: Sequence[str | int] | None = None, batch_size: int | None = None,
@@ -73,6 +75,13 @@ class CarliniWagner:
         if target is None and classes == 2:
             return 1 - label, True
         return (label, False) if target is None else (target, True)
+
+    def notes(self, outcomes: Sequence[Outcome]) -> list[str]:
+        """Where the search failed and δ only swung about zero, because the loss was too flat to hold against Σδ²."""
+        still = sum(not o.success and not o.flat and o.iterations > SWING and o.epsilon > SWING * o.step
+                    and o.linf <= SWING * o.step for o in outcomes)
+        return [f"{still} inputs were hardly moved, and not turned: the model is so sure that the loss is flat beside Σδ², and "
+                f"δ swings about zero, which is no robustness; raise alpha (now {self.alpha:g})"] if still else []
 
     def start(self, item: Item, ball: Ball) -> Floats:
         """No change at all."""

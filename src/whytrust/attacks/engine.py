@@ -234,11 +234,20 @@ class Pursuit:
         rows, scale = np.arange(len(batch)), np.ones(len(batch))
 
         def weights(scores: Floats) -> Floats:
-            slopes = self.model.surprise(scores, goals)[1] * np.where(towards, 1.0, -1.0)[:, None]
-            if self.model.link != "probability" and scores.shape[1] > 1:
-                # p − 1 is 0 in float64 for a p near 1; it is also minus the sum of the others, which keeps its digits.
-                slopes[rows, goals] = 0
-                slopes[rows, goals] = -slopes.sum(axis=1)
+            way = np.where(towards, 1.0, -1.0)[:, None]
+            if self.model.link != "probability":
+                sign = self.model.toward(scores, goals)
+                if scores.shape[1] == 1:
+                    scale[:] = np.exp(-np.logaddexp(0, sign * scores))[:, 0]
+                    return np.asarray(-sign * way)
+                others = scores.copy()
+                others[rows, goals] = -np.inf
+                ahead = others.max(axis=1)
+                shares = np.exp(others - ahead[:, None])
+                total = shares.sum(axis=1)
+                scale[:] = np.exp(-np.logaddexp(0, scores[rows, goals] - ahead - np.log(total)))
+                return np.asarray((shares / total[:, None] - sign) * way)
+            slopes = self.model.surprise(scores, goals)[1] * way
             scale[:] = np.abs(slopes).max(axis=1)
             scale[scale == 0] = 1
             return np.asarray(slopes / scale[:, None])

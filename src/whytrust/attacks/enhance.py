@@ -42,7 +42,7 @@ class Enhance:
         check_number("step", self.step, above=True)
         check_whole("iterations", self.iterations)
         check_number("margin", self.margin)
-        check_bounds(self.bounds)
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
     def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
                  ids: Sequence[str | int] | None = None, batch_size: int | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust.attacks.ball import Bounds
 from whytrust.core import Floats, need
 
 UP, DOWN = (0 / 255, 114 / 255, 178 / 255), (221 / 255, 107 / 255, 0 / 255)
@@ -17,8 +18,7 @@ NOTHING = 1e-6
 """A change below this share of an input's range is not blown up: it could not be told from rounding."""
 
 
-def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[str],
-           bounds: tuple[float, float] | None) -> Any:
+def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[str], bounds: Bounds) -> Any:
     """A matplotlib Figure: one column an input, rows for before, after and the difference."""
     matplotlib = need("matplotlib.figure", "report")
     n = len(clean)
@@ -62,8 +62,10 @@ def _is_image(array: Floats) -> bool:
     return _channel_axis(array) is not None or (array.ndim == 2 and array.shape[0] == array.shape[1])
 
 
-def _image(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
-    low, high = bounds or (float(min(before.min(), after.min())), float(max(before.max(), after.max())))
+def _image(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
+    least, most = bounds or (None, None)
+    low = float(min(before.min(), after.min())) if least is None else least
+    high = float(max(before.max(), after.max())) if most is None else most
     span = (high - low) or 1.0
     change = after.astype(np.float64) - before
     larger = factor(change, span)
@@ -85,7 +87,7 @@ def _rgb(array: Floats, low: float, span: float) -> Floats:
     return np.repeat(values, 3, axis=-1) if values.shape[-1] == 1 else values
 
 
-def _map(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
+def _map(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
     """A spectrogram (frames × bands): time to the right, frequency up."""
     change = after.astype(np.float64) - before
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
@@ -99,7 +101,7 @@ def _map(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, fl
         ax.tick_params(labelsize=7)
 
 
-def _lines(axes: list[Any], before: Floats, after: Floats, bounds: tuple[float, float] | None) -> None:
+def _lines(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
     """A waveform, or anything else as the row of its numbers."""
     change = (after.astype(np.float64) - before).ravel()
     highest = float(max(np.abs(before).max(), np.abs(after).max())) or 1.0

@@ -28,8 +28,9 @@ class PGD:
     Units. With units="auto", epsilon and step are shares of high − low where the bounds of the values are known: an epsilon of
     0.05 is 12.75 grey levels of 0–255 and 0.05 of 0–1. Where they are not (normalised arrays, waveforms) both are in the
     input's own units, as in Hoedt et al. (2022), whose images were normalised; so is everything with units="input". bounds
-    "auto" are 0–255 for bytes, 0–1 or 0–255 for images of floats within that, else none: say so where you know better. Left
-    unset, epsilon is 0.05 (linf) or 0.01·√numbers (l2: a root-mean-square change of 0.01), and step a fifth of it.
+    "auto" are 0–255 for bytes, 0–1 for images of floats within that, 0–255 for colour ones, else none: say so where you know
+    better. (0, None) has an open end, and no range to have a share of. Left unset, epsilon is 0.05 (linf) or 0.01·√numbers (l2:
+    a root-mean-square change of 0.01), and step a fifth of it.
 
     stop="success" leaves an input at the first success, "never" takes all iterations; `margin` asks for the target to be ahead
     (the clean label to be behind) by so much in the model's own scores, logits where it has them.
@@ -64,7 +65,7 @@ class PGD:
                 check_number(name, getattr(self, name), above=True)
         check_whole("iterations", self.iterations)
         check_number("margin", self.margin)
-        check_bounds(self.bounds)
+        object.__setattr__(self, "bounds", check_bounds(self.bounds))
 
     def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
                  ids: Sequence[str | int] | None = None, batch_size: int | None = None,

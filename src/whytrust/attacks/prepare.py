@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.attacks.ball import Bounds, Inside
+from whytrust.attacks.ball import Bounds, Inside, ends
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import Floats, generator
 
@@ -64,7 +64,7 @@ def _numbers(one: Any) -> NDArray[Any]:
 
 def floats(array: NDArray[Any], bounds: Bounds) -> Floats:
     """The input in the type it is attacked in: float32 and float64 as they are, else float32 where that holds every number."""
-    low, high = bounds or (-np.inf, np.inf)
+    low, high = ends(bounds)
     if array.min() < low or array.max() > high:
         raise ValueError(f"an input must lie within the bounds {low:g} to {high:g}, got numbers from {float(array.min()):g} to "
                          f"{float(array.max()):g}; pass bounds=(low, high) that hold for every input, or bounds=None")
@@ -99,11 +99,13 @@ def settle_targets(model: CheckedModel, targets: Any, labels: dict[int, int], co
         drawn = {i: int(generator(seed, "attack", ids[i], "target").integers(columns - 1)) for i in labels}
         return {i: t + (t >= labels[i]) for i, t in drawn.items()}
     single = np.ndim(targets) == 0
-    each = [_looked_up(model, targets, columns)] * n if single else _spread_targets(targets, n)
+    each: Sequence[Any] = [_looked_up(model, targets, columns)] * n if single else _spread_targets(targets, n)
     found: dict[int, int | None] = {}
     for i, label in labels.items():
         try:
-            target = each[i] if single else _looked_up(model, each[i], columns)
+            target = each[i] if single else None if each[i] is None else _looked_up(model, each[i], columns)
+            if target is None and may_agree:
+                raise ValueError(f"a target must be the true label of its input, got None for input {i}")
             if target == label and not may_agree:
                 raise ValueError(f"a target must differ from what the model says already, input {i} is classified as "
                                  f"{model.class_name(label, columns)}; pass another target for it, targets='random', or None")
@@ -157,6 +159,8 @@ def _fitted(mask: NDArray[Any], shape: tuple[int, ...], layout: str) -> NDArray[
         return mask
     if mask.ndim == len(shape) and all(m in (1, s) for m, s in zip(mask.shape, shape, strict=True)):
         return np.broadcast_to(mask, shape)
+    if layout == "NCHW" and mask.ndim == 3 and mask.shape == (*shape[1:], shape[0]):
+        return np.moveaxis(mask, -1, 0)  # shaped like the image as it was given, channels last
     first, last = mask.shape == shape[1:], mask.shape == shape[:-1]
     if len(shape) < 2 or mask.ndim != len(shape) - 1 or not (first or last):
         return None

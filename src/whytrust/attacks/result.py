@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.attacks import figures
+from whytrust.attacks.ball import Bounds, ends
 from whytrust.core import Floats
 
 
@@ -37,6 +38,7 @@ class Outcome:
     epsilon: float  # in the units of the input
     step: float
     within: bool  # did epsilon and the bounds hold?
+    grey: bool = False  # are its two axes those of a picture, to which the model's axis of channels was added?
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +56,10 @@ class Attacked:
     passes: int = 0  # inputs × (forward and backward pass)
     model: str = "model"
     classes: tuple[str, ...] | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: Bounds = None
     seed: int = 0
     search: tuple[dict[str, Any], ...] | None = None  # every trial of a grid search; this is the best of them
+    logits: bool = False  # was the model attacked through its logits?
 
     def __len__(self) -> int:
         """How many inputs were given."""
@@ -207,7 +210,8 @@ class Attacked:
             raise ValueError(f"n must be a whole number >= 1, got {n!r}")
         titles = [f"input {i}{'' if o.success else ', goal not reached'}\n{self.class_name(o.clean_label)} → "
                   f"{self.class_name(o.label)}" for i, o in shown]
-        return figures.figure([o.clean for _, o in shown], [o.adversarial for _, o in shown], titles, self.bounds)
+        pairs = [(o.clean[None], o.adversarial[None]) if o.grey else (o.clean, o.adversarial) for _, o in shown]
+        return figures.figure([a for a, _ in pairs], [b for _, b in pairs], titles, self.bounds)
 
     def __str__(self) -> str:
         """A few lines: how many were fooled, how soon, how far they were moved, and what the model says now."""
@@ -236,7 +240,10 @@ class Attacked:
                          "answers differently each time, or they barely crossed the border (pass margin=)")
         if flat:
             notes.append(f"{flat} inputs had a gradient of zero everywhere: nothing could be followed, which is no robustness; "
-                         "if the model ends in a softmax or sigmoid, give its logits with output='logit'")
+                         + ("the net saturates or rounds before its logits" if self.logits else
+                            "if the model ends in a softmax or sigmoid, give its logits with output='logit'"))
+        if hasattr(self.method, "notes"):
+            notes += self.method.notes([o for o in self.outcomes if o is not None])
         if self.errors:
             notes.append(f"input {min(self.errors)} failed: {self.errors[min(self.errors)]}"
                          + (f" (and {len(self.errors) - 1} more: see .errors)" if len(self.errors) > 1 else ""))
@@ -244,7 +251,7 @@ class Attacked:
 
     def _limits(self, done: list[Outcome]) -> str:
         allowed = sorted({f"{o.epsilon:.4g}" for o in done})
-        bounds = "no bounds" if self.bounds is None else f"bounds {self.bounds[0]:g} to {self.bounds[1]:g}"
+        bounds = "no bounds" if self.bounds is None else "bounds {:g} to {:g}".format(*ends(self.bounds))
         held = "held" if all(o.within for o in done) else f"broken by {sum(not o.within for o in done)}"
         return f"epsilon {' / '.join(allowed)} and {bounds} {held}"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.attacks import prepare
-from whytrust.attacks.ball import check_whole, norms, settle_bounds
+from whytrust.attacks.ball import check_whole, norms, settle_bounds, span_of
 from whytrust.attacks.engine import Found, Item, Method, OnCalls, Pursuit, batch_size_for, reached
 from whytrust.attacks.result import Attacked, Outcome
 from whytrust.checked import CheckedModel, DifferentiableModel
@@ -21,10 +21,10 @@ def run(method: Method, model: CheckedModel, inputs: Any, targets: Any, seed: in
     """Attack every input, and report each with what the model says of it before and after.
 
     `inputs` is an array with one input a row or a list of arrays. `targets` is None (away from what the model says now),
-    "random", a class, or one class each. `inside` says where inputs may change: booleans shaped like an input or like its
-    pixels, or one such array each. The random start and target of input i come from (seed, ids[i]); ids are positions unless
-    given, and with ids of your own an input has the same ones in any order. A failed input is in `errors`, the others go on;
-    if all fail the first error is raised.
+    "random", a class, or one class (or None) each. `inside` says where inputs may change: booleans shaped like an input or
+    like its pixels, or one such array each. The random start and target of input i come from (seed, ids[i]); ids are positions
+    unless given, and with ids of your own an input has the same ones in any order. A failed input is in `errors`, the others go
+    on; if all fail the first error is raised.
     """
     work = _Work(method, prepare.differentiable(model), int(seed), batch_size, on_calls or (lambda calls: None), {})
     generator(seed)
@@ -71,7 +71,8 @@ class _Work:
             outcomes.update(self._verified(group, pursuit))
         self._raise_if_all(n)
         return Attacked(self.method, tuple(outcomes.get(i) for i in range(n)), dict(sorted(self.errors.items())), passes,
-                        self.model.name, self.model.classes, bounds, self.seed)
+                        self.model.name, self.model.classes, bounds, self.seed,
+                        logits=self.model.output == "logit")
 
     def _size(self, array: Floats) -> int:
         return batch_size_for(array.size, self.batch_size)
@@ -112,10 +113,10 @@ class _Work:
     def _verified(self, items: list[Item], pursuit: Pursuit) -> dict[int, Outcome]:
         """What the model itself, asked afresh, says of the arrays that are returned."""
         moved = {i: found.adversarial for i, found in pursuit.found.items()}
-        scores = self._asked(self.model, moved)
-        # Margins are of the model's own scores; where those are what it answers anyway, it need not be asked again.
-        same = self.model.output != "logit"
-        own = scores if same else self._asked(self.model.raw, {i: moved[i] for i in scores})
+        # Margins are of the model's own scores; where it answers with their softmax, that is worked out from them.
+        squashes = self.model.output == "logit"
+        own = self._asked(self.model.raw if squashes else self.model, moved)
+        scores = {i: self.model.squashed(row[None])[0] for i, row in own.items()} if squashes else own
         return {item.index: self._outcome(item, pursuit, scores[item.index], own[item.index])
                 for item in items if item.index in scores and item.index in own}
 
@@ -129,11 +130,11 @@ class _Work:
             right = right and bool(reached(self.model.raw, own[None], goals, way, self.method.margin)[0])
         ahead = float(self.model.raw.margins(own[None], goals)[0])
         linf, l2 = norms(item.clean, found.adversarial)
-        low, high = pursuit.ball.bounds or (float(item.clean.min()), float(item.clean.max()))
+        span = span_of(pursuit.ball.bounds) or float(item.clean.max()) - float(item.clean.min())
         length = float(np.linalg.norm(item.clean.astype(np.float64)))
         return Outcome(
             item.clean, found.adversarial, right, found.believed, found.iterations, found.flat, item.target, item.label, label,
-            item.scores, scores, ahead if towards else -ahead, linf, l2, linf / (high - low) if high > low else float("nan"),
+            item.scores, scores, ahead if towards else -ahead, linf, l2, linf / span if span else float("nan"),
             l2 / length if length else float("nan"), pursuit.ball.radius, pursuit.ball.step,
             pursuit.ball.holds(item.clean, found.adversarial))
 

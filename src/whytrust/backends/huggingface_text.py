@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.backends.torch_cuts import Tail, as_array, cut
+from whytrust.backends.torch_cuts import Tail, as_array, cut, used
 from whytrust.backends.torch_modes import evaluating
 from whytrust.checked import Refused
 from whytrust.core import Batch, Floats, need
@@ -101,17 +101,23 @@ class TextScores:
             logits = self.model(**{name: tensor.repeat(n, 1) for name, tensor in one.items()}, **self._extra).logits
             return torch.sigmoid(logits) if self.apply == "sigmoid" else logits
 
-        embedding = self.model.get_input_embeddings()
-        name = at or next(name for name, layer in self.model.named_modules() if layer is embedding)
         alone = 1 if getattr(self.model.config, "pad_token_id", None) is None else None
+        embeddings = self._embeddings()
+        name = at or next((n for n in embeddings if used(self.model, n, run, (self.model,)) == 1), next(iter(embeddings)))
         values, tail, places = cut(self.model, name, run, (self.model,), alone)
         if len(values) == one["input_ids"].shape[1]:
             places["spans"] = self._spans(text, len(values))
         pad = self.tokenizer.pad_token_id
-        if self.model.get_submodule(name) is embedding and pad is not None:
+        if name in embeddings and pad is not None:
             with torch.no_grad():
-                places["absent"] = as_array(embedding(torch.full_like(one["input_ids"], pad)))[0]
+                places["absent"] = as_array(embeddings[name](torch.full_like(one["input_ids"], pad)))[0]
         return values, tail, places
+
+    def _embeddings(self) -> dict[str, Any]:
+        """The layers that turn tokens into vectors, by name; a model of two halves has one for each, with the same weights."""
+        weight = self.model.get_input_embeddings().weight
+        return {name: layer for name, layer in self.model.named_modules()
+                if getattr(layer, "weight", None) is weight and hasattr(layer, "num_embeddings")}
 
     def _spans(self, text: str, n: int) -> tuple[tuple[int, int] | None, ...]:
         """Where in the text each token stands; None for special tokens."""

@@ -18,9 +18,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from whytrust.backends.torch_backward import follow
-from whytrust.backends.torch_cuts import Tail, as_array, cut, pulling, two_axes
+from whytrust.backends.torch_cuts import Tail, as_array, cut, pulling
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
 from whytrust.backends.torch_modes import evaluating
+from whytrust.checked import Refused, RefusedKind
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "fast")
@@ -67,7 +68,7 @@ class TorchScores:
     fast: bool | str = False
     rule: str | None = None  # of the backward pass, where it is not the derivative
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
-    _as_laid: bool | None = field(init=False, repr=False, default=None)  # may images come as they lie in memory?
+    _laid: dict[str, bool] = field(init=False, repr=False, default_factory=dict)  # may images come as they lie in memory?
     _found: tuple[int, Any] = field(init=False, repr=False, default=(0, None))  # a thread that is asking, and what it found
 
     def __post_init__(self) -> None:
@@ -96,6 +97,11 @@ class TorchScores:
         with evaluating(self.module), torch.no_grad():
             return as_array(self._outputs(self._inputs(batch)))
 
+    @property
+    def _as_laid(self) -> bool | None:
+        """May images come as they lie in memory? None before that was tried."""
+        return self._laid.get("as it is")
+
     @contextmanager
     def asking(self) -> Iterator[None]:
         """Inside, for this thread, the module stays where it is, and the copy stays right."""
@@ -123,7 +129,7 @@ class TorchScores:
             wrong = difference(outputs, in_order, tolerance(inputs, in_order))
         except Exception as error:  # whatever a user's module may raise
             wrong = str(error)
-        object.__setattr__(self, "_as_laid", not wrong)
+        self._laid["as it is"] = not wrong
         return in_order if wrong else outputs
 
     def prepare(self, batch: Batch, preprocess: Preprocess) -> Any:
@@ -146,19 +152,27 @@ class TorchScores:
         modules = tuple(m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module))
         with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
             leaf = self._leaf(batch)
+            if preprocess is not None and leaf.ndim == 4 and self._as_laid is None and self._copy is None:
+                made = self._preprocessed(leaf[:1].clone(), preprocess, batch[:1]).to(self._dtype).to(self.home)
+                if not made.is_contiguous():
+                    with torch.no_grad():
+                        self._outputs(made.detach())  # once: is what the preprocessing makes taken as it lies in memory?
 
             def run(inputs: Any) -> Any:
                 # A copy, because layers that work in place refuse a leaf, and would change it.
                 copy = inputs.clone()
                 prepared = copy if preprocess is None else self._preprocessed(copy, preprocess, batch)
-                return scores_of(self.module(prepared.to(self._dtype).to(self.home).contiguous()))
+                prepared = prepared.to(self._dtype).to(self.home)
+                return scores_of(self.module(prepared if self._as_laid else prepared.contiguous()))
 
-            outputs = run(leaf) if self.rule is None else follow(self.rule, run, leaf)
-        return two_axes(as_array(outputs)), pulling(outputs, leaf, modules, _name(self.module))
+            outputs = run(leaf) if self.rule is None else follow(self.rule, run, leaf, must_change=True)
+        return as_array(outputs), pulling(outputs, leaf, modules, _name(self.module))
 
     def ruled(self, rule: str) -> TorchScores:
         """The same module with another backward pass."""
-        return replace(self, rule=rule)
+        other = replace(self, rule=rule)
+        object.__setattr__(other, "_laid", self._laid)  # what is found out of the module holds for both
+        return other
 
     def cut(self, at: str | None, batch: Batch, preprocess: Preprocess | None) -> tuple[Floats, Tail, dict[str, Any]]:
         """The module cut at a layer, for a batch of one input."""
@@ -226,17 +240,23 @@ class TorchScores:
         try:
             prepared = preprocess(inputs)
         except Exception as error:
-            raise TypeError(f"{must}on a tensor it raised {type(error).__name__}: {error}") from error
+            raise RefusedKind(f"{must}on a tensor it raised {type(error).__name__}: {error}") from error
         if not isinstance(prepared, torch.Tensor) or not prepared.requires_grad:
             what = f"{type(prepared).__module__.split('.')[0]}.{type(prepared).__name__}"
-            raise TypeError(f"{must}for a tensor it returned a {what} that gradients cannot be followed through")
+            raise RefusedKind(f"{must}for a tensor it returned a {what} that gradients cannot be followed through")
         # Bytes wrap around in numpy (np.uint8(3) - 127 is 132) and not in torch: then scores and gradients have two functions.
-        if isinstance(batch, np.ndarray) and batch.dtype.kind in "iu" and not isinstance(preprocess, torch.nn.Module):
-            asked, followed = np.asarray(preprocess(batch), dtype=np.float64), as_array(prepared)
+        # Of floats, one comparison tells whether tensors are treated as arrays are.
+        unsure = isinstance(batch, np.ndarray) and (batch.dtype.kind in "iu" or not self._laid.get("followed", False))
+        if unsure and not isinstance(preprocess, torch.nn.Module):
+            made = preprocess(batch.copy())
+            asked = as_array(made) if isinstance(made, torch.Tensor) else np.asarray(made, dtype=np.float64)
+            followed = as_array(prepared)
             near = SAME_INPUTS * max(np.abs(followed).max(initial=0), 1e-30)
             if asked.shape != followed.shape or not np.allclose(asked, followed, rtol=0, atol=near):
-                raise ValueError(f"preprocess must do the same to {batch.dtype} arrays and to tensors of floats, and does not: "
-                                 "whole numbers may wrap around in it; begin with a float, as in (x - 127.0) / 128")
+                raise Refused(f"preprocess must do the same to {batch.dtype} arrays and to tensors of floats, and does not: "
+                              "whole numbers may wrap around in it (begin with a float, as in (x - 127.0) / 128), and some "
+                              "functions, as std, differ between numpy and torch")
+        self._laid["followed"] = True
         return prepared
 
 

@@ -38,8 +38,11 @@ class Rectifier(NamedTuple):
     smooth: str = ""  # its name, if it has no reverse that the deconvnet could use
 
 
-def follow(rule: str, run: Callable[[Any], Any], leaf: Any) -> Any:
-    """The outputs of run(leaf), whose autograd backward to `leaf` follows the rule instead of the true derivative."""
+def follow(rule: str, run: Callable[[Any], Any], leaf: Any, must_change: bool = False) -> Any:
+    """The outputs of run(leaf), whose autograd backward to `leaf` follows the rule instead of the true derivative.
+
+    With `must_change`, a module in which guided or deconvnet find nothing to change is refused.
+    """
     torch = need("torch", "torch")
     if rule not in RULES:
         raise Refused(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
@@ -50,7 +53,10 @@ def follow(rule: str, run: Callable[[Any], Any], leaf: Any) -> Any:
     if isinstance(answer, Excitation):
         answer.check([outputs])
     else:
-        _hook(rule, Paths(leaf), outputs, answer.copies)
+        changed = _hook(rule, Paths(leaf), outputs, answer.copies)
+        if must_change and not changed:
+            raise Refused(f"{NAMES[rule]} changes what rectifiers do to gradients, and must see at least one, as ReLU; this "
+                          "module has none that can be seen, so its gradients would be those of saliency: use that")
     return outputs
 
 
@@ -114,7 +120,8 @@ class Apart:
         return result
 
 
-def _hook(rule: str, paths: Paths, outputs: Any, copies: set[Any]) -> None:
+def _hook(rule: str, paths: Paths, outputs: Any, copies: set[Any]) -> int:
+    """Change what every rectifier on the way does to gradients; how many there are."""
     paths.lead_to(outputs)
     found = [(node, kind) for node in paths.new if (kind := _rectifier(node, paths)) is not None]
     wrong = {kind for _, kind in found if isinstance(kind, str)}
@@ -134,6 +141,7 @@ def _hook(rule: str, paths: Paths, outputs: Any, copies: set[Any]) -> None:
                 node.register_prehook(_positive)
             else:
                 node.register_hook(_reverse(kind.slot, kind.slope))
+    return len(found)
 
 
 def _positive(gradients: Any) -> Any:

@@ -60,8 +60,8 @@ class Tail:
         torch = need("torch", "torch")
         with evaluating(*self.modules), torch.inference_mode(False), torch.enable_grad():
             leaf = self._tensor(values).requires_grad_()
-            outputs = self._outputs(leaf) if self.rule is None else follow(self.rule, self._outputs, leaf)
-        return two_axes(as_array(outputs)), pulling(outputs, leaf, self.modules, type(self.modules[0]).__name__)
+            outputs = self._outputs(leaf) if self.rule is None else follow(self.rule, self._outputs, leaf, must_change=True)
+        return as_array(outputs), pulling(outputs, leaf, self.modules, type(self.modules[0]).__name__)
 
     def ruled(self, rule: str) -> Tail:
         """The same with another backward pass."""
@@ -92,7 +92,7 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
         most: int | None = None, seen: tuple[int, ...] = ()) -> tuple[Floats, Tail, dict[str, Any]]:
     """(what the layer gives for the input, the rest of the net, where the values lie in the input)."""
     name = _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at)
-    layer, outputs = module.get_submodule(name), []
+    layer, outputs = dict(module.named_modules())[name], []
 
     def keep(_layer: Any, output: Any) -> None:
         torch = need("torch", "torch")
@@ -111,6 +111,13 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
     if coordinates is not None and own.ndim == 3:
         places["seconds"], places["hertz"] = coordinates(own.shape[1], own.shape[2])
     return as_array(own)[0], Tail(modules, layer, name, run, own, module=module, most=most), places
+
+
+def used(module: Any, name: str, run: Run, modules: tuple[Any, ...]) -> int:
+    """How often a forward pass for one input meets a layer."""
+    met: list[Any] = []
+    _run_once([dict(module.named_modules())[name]], lambda layer, _output: met.append(layer), run, modules)
+    return len(met)
 
 
 def find_layer(module: Any, has: Callable[[Any], bool]) -> str | None:
@@ -140,11 +147,6 @@ def pulling(outputs: Any, leaf: Any, modules: tuple[Any, ...], name: str) -> Cal
 def as_array(tensor: Any) -> Floats:
     """A tensor as an array of float64."""
     return np.asarray(tensor.detach().cpu().double().numpy())
-
-
-def two_axes(values: Floats) -> Floats:
-    """(n, classes), where a net may drop the axis of its only output."""
-    return values[:, None] if values.ndim == 1 else values
 
 
 def _layer_name(module: Any, at: str | None) -> str:

@@ -74,10 +74,10 @@ class ImageParts:
     def names(self) -> tuple[str, ...]:
         """Segments by number and where they lie."""
         height, width = self.labels.shape
-        rows, columns = np.indices(self.labels.shape) + 0.5
-        count = np.bincount(self.labels.ravel())
-        down = np.bincount(self.labels.ravel(), weights=rows.ravel()) / count / height
-        across = np.bincount(self.labels.ravel(), weights=columns.ravel()) / count / width
+        flat, rows, columns = self.labels.ravel(), np.arange(height) + 0.5, np.arange(width) + 0.5
+        count = np.bincount(flat)
+        down = np.bincount(flat, weights=np.repeat(rows, width)) / count / height
+        across = np.bincount(flat, weights=np.tile(columns, height)) / count / width
         return tuple(f"segment {i + 1} ({_place(y, x)})" for i, (y, x) in enumerate(zip(down, across, strict=True)))
 
     @property
@@ -85,7 +85,7 @@ class ImageParts:
         """Noise is drawn anew for each input; every other fill is fixed."""
         return self.fill != "noise"
 
-    @property
+    @cached_property
     def view(self) -> ImageView:
         """The image as 8-bit RGB with its segments."""
         return ImageView(to_rgb(self._last), self.labels)
@@ -93,6 +93,8 @@ class ImageParts:
     def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
         """Images that show the kept segments and the fill elsewhere."""
         masks = check_masks(masks, len(self.names))
+        if masks.all() and self.fill != "noise":  # which draws for inputs that need none too
+            return np.repeat(self.image[None], len(masks), axis=0)
         owners, lengths, image = self._runs
         if self.fill == "noise":
             hidden = _bytes(self._noise(len(masks), rng)).reshape(len(masks), self.image.nbytes)
@@ -207,6 +209,8 @@ def segment(image: NDArray[Any], spec: str | NDArray[Any]) -> NDArray[np.int32]:
 
 def to_rgb(image: NDArray[Any]) -> NDArray[np.uint8]:
     """(H, W[, C]) of any type as (H, W, 3) bytes to look at; transparent pixels on white."""
+    if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
+        return image.copy()
     low, high = value_range(image)
     values = (image.astype(np.float64).reshape(*image.shape[:2], -1) - low) / (high - low)
     if values.shape[-1] == 4:
@@ -293,6 +297,8 @@ def _colours(pixels: Floats) -> Floats:
 
 def _renumber(labels: NDArray[Any]) -> NDArray[np.int32]:
     """0 … d-1 without gaps, in the order of the old numbers."""
+    if labels.dtype.kind in "ui" and labels.min() == 0 and np.bincount(labels.ravel()).all():
+        return labels.astype(np.int32)
     return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int32)
 
 

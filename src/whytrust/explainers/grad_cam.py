@@ -29,6 +29,11 @@ class GradCam:
     name: ClassVar[str] = "grad_cam"
     pooling: ClassVar[str] = "mean"
 
+    def __post_init__(self) -> None:
+        """Refuse what is no name, before any model call."""
+        if not isinstance(self.layer, str | None):
+            raise TypeError(f"layer must be a layer's name as text, as in net.named_modules(), got {self.layer!r}")
+
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Maps over the places of the input, without channels."""
         if spot.cut is not None and spot.cut.spans is not None:
@@ -38,12 +43,13 @@ class GradCam:
 
     def coarse(self, spot: Spot, value: Floats) -> Floats:
         """The map as large as the layer's."""
-        cut = spot.model.cut(value[None], self._layer(spot))
+        own = self._cut_once(spot)
+        cut = own if np.may_share_memory(value, spot.own) else spot.model.cut(value[None], own.layer)
         if cut.values.ndim != 1 + len(spot.places):
             wanted = "places" if len(spot.places) == 1 else "height, width"
             raise ValueError(f"grad_cam needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
                              f"{cut.values.shape}; name a convolution with layer=…")
-        spot.question.count(2)
+        spot.question.count(1 + (cut is not own))
         _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
         weights = gradient[0].mean(axis=tuple(range(1, cut.values.ndim)))
         map = np.maximum(np.tensordot(weights, cut.values, 1), 0)
@@ -51,28 +57,33 @@ class GradCam:
 
     def account(self, spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Which layer it was, whether it found anything, and whether its places are the input's."""
-        layer, notes = self._layer(spot), []
+        cut, notes = self._cut_once(spot), []
         if not map.any():
             notes.append("No place of the layer speaks for the target on balance, so every score is 0: Grad-CAM cuts off what "
                          "is negative.")
-        seen = self._cut_once(spot).seen
-        here, there = spot.places, seen[-len(spot.places):]
-        if there not in (here, here[::-1]):
+        here, there = spot.places, cut.seen[-len(spot.places):]
+        if not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
             notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
                          "stretched over the whole input, which is wrong where the net sees a crop of it.")
-        return {"layer": layer}, tuple(notes)
-
-    def _layer(self, spot: Spot) -> str:
-        return self._cut_once(spot).layer
+        return {"layer": cut.layer}, tuple(notes)
 
     def _cut_once(self, spot: Spot) -> Cut:
         """The cut at the input itself: it says which layer is meant, and what the net sees."""
-        return spot.question.once(f"grad_cam {self.layer} {type(spot.model).__name__}",
-                                  lambda: spot.model.cut(spot.own, self.layer or LAST_CONVOLUTION))
+        def made() -> Cut:
+            spot.question.count(1 + (self.layer is None))  # the last convolution is looked for in a pass of its own
+            return spot.model.cut(spot.own, self.layer or LAST_CONVOLUTION)
+
+        return spot.question.once(f"grad_cam {self.layer} {type(spot.model).__name__}", made)
 
     def _turned(self, spot: Spot, cut: Cut) -> bool:
         """Does the net see the two axes of the input the other way round?"""
-        return len(spot.places) == 2 and cut.seen[-2:] == spot.places[::-1] != spot.places
+        if len(spot.places) != 2:
+            return False
+        if cut.seen[-2:] == spot.places[::-1] != spot.places:
+            return True
+        (high, wide), (tall, broad) = spot.places, cut.values.shape[1:]
+        shape, own = np.log(tall / broad), np.log(high / wide)
+        return bool(abs(shape + own) + 0.1 < abs(shape - own))
 
 
 def _times(shape: tuple[int, ...]) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
+from scipy.special import roots_legendre
 
 from whytrust.core import Floats
-from whytrust.explainers.laying import POOLINGS
+from whytrust.explainers.laying import POOLINGS, Laid
 from whytrust.explainers.spots import Explains, Spot
 from whytrust.explanation import Explanation
 from whytrust.question import Question
@@ -64,6 +65,7 @@ class Pooled:
         how = self.pooling or self._usual(spot)
         laid, unsigned = spot.lay(map, how), how == "mean_abs" or getattr(self.method, "unsigned", False)
         found, notes = getattr(self.method, "account", _nothing)(spot, map)
+        notes = (*notes, *self._doubts(map, laid))
         return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), unsigned=unsigned,
                               map=spot.finest(map, unsigned), settings={**self._settings(question, how), **found})
 
@@ -71,6 +73,16 @@ class Pooled:
         """Ask the model what must be asked in any case, before the target is known, in one pass that serves for both."""
         spot = Spot.of(question, self.method.name, self.explains, rng)
         getattr(self.method, "ahead", Spot.own_scores)(spot)
+
+    def _doubts(self, map: Floats, laid: Laid) -> Iterator[str]:
+        """What a reader would otherwise not notice."""
+        if not map.any() and self.method.name.partition("/")[0] != "grad_cam":
+            yield ("Every value is 0: where a model saturates, its gradients vanish; explain what comes before a softmax or "
+                   "sigmoid (wt.model(net, output='logit')), or use a method that asks: lime, kernel_shap, occlusion.")
+        total = abs(float(map.sum()))
+        if self.method.pooling == "sum" and abs(laid.outside) > 0.05 * total:
+            yield (f"{laid.outside:.2g} of a total of {map.sum():.2g} lies on tokens outside of the parts: special tokens and "
+                   "punctuation.")
 
     def _usual(self, spot: Spot) -> str:
         in_words = spot.cut is not None and spot.cut.spans is not None
@@ -83,6 +95,7 @@ class Pooled:
         while inner is not None:
             own = {f.name: _plain(getattr(inner, f.name)) for f in fields(inner) if f.name != "method"} | own
             inner = getattr(inner, "method", None)
+        own.pop("sigma" if own.get("sigma") is None else "noise", None)  # the one that was not used
         squashed = question.model.output == "logit"
         return {"pooling": how, **({"explains": self.explains} if squashed else {}), **own}
 
@@ -154,11 +167,11 @@ class IntegratedGradients:
         """One after the other: each is `steps` gradients."""
         baseline, (places, weights) = spot.baseline(self.baseline), self._rule
         for value in values:
-            change, total = value - baseline, np.zeros_like(baseline)
+            change, total, step = value - baseline, np.zeros_like(baseline), np.empty_like(baseline)
             on_line = _Line(baseline, change, places.reshape(-1, *[1] * value.ndim))
             # Step by step, so that the sum does not depend on how many go through the model at once.
             for weight, (_, gradient) in zip(weights, spot.pulled(len(places), on_line), strict=True):
-                total += weight * gradient
+                total += np.multiply(gradient, weight, out=step)
             yield change * total
 
     @property
@@ -166,7 +179,7 @@ class IntegratedGradients:
         """Places between 0 and 1, and their weights."""
         if self.quadrature == "riemann":
             return np.arange(1, self.steps + 1) / self.steps, np.full(self.steps, 1 / self.steps)
-        places, weights = np.polynomial.legendre.leggauss(self.steps)
+        places, weights = roots_legendre(self.steps)
         return (places + 1) / 2, weights / 2
 
     def account(self, spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -178,7 +191,7 @@ class IntegratedGradients:
         if abs(gap) <= 0.05 * abs(change) or abs(gap) < 1e-9:
             return found, ()
         return found, (f"The map adds up to {map.sum():.4g}, and the scores of input and baseline differ by {change:.4g}: "
-                       f"{abs(gap):.2g} is not accounted for. More steps than {self.steps} bring them together.",)
+                       f"{abs(gap):.2g} is not accounted for. More steps than {self.steps} bring them closer.",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +203,9 @@ class _Line:
     places: Floats
 
     def __call__(self, part: slice) -> Floats:
-        return self.start + self.places[part] * self.change
+        points = self.places[part] * self.change
+        points += self.start
+        return points
 
 
 @dataclass(frozen=True)
@@ -238,10 +253,20 @@ class ExcitationBackprop(GuidedBackprop):
     pooling: ClassVar[str] = "sum"
     rule: ClassVar[str] = "excitation"
 
+    def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
+        """Probabilities; a class that has no output of its own has none to pass down."""
+        for map in super().maps(spot, values):
+            if map.min(initial=0) < -1e-9 * np.abs(map).max(initial=0):
+                raise ValueError("excitation_backprop passes down the probability of one of the net's own outputs, and this "
+                                 "target's score is made from others' (a softmax, 1 − p or −z); explain the logit "
+                                 "(explains='logit'), and of a net with one output the second class")
+            yield map
+
 
 def _nothing(spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {}, ()
 
 
 def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | int | float | bool | None) else f"{type(value).__name__} {np.shape(value)}"

@@ -328,6 +328,9 @@ def _best(design: Design, differences: Floats, whole: float) -> Taught | None:
     spread = (1 - design.sampled[design.stratum]) * (design.pull**2).sum(axis=1) / design.counts[design.stratum] ** 2
     worth = np.append(spread[order], 0.0)
     linear = Taught(rows, np.append(order, -1), targets, 0.0, 1.0, basis[:, d:], np.zeros(len(rows) - d), inverse)
+    with np.errstate(all="ignore"):  # NaN: a pair that alone tells of a part
+        if worth.any() and not worth @ linear.unseen**2 < worth @ targets**2:
+            return None
     if d > MOST_BENT or open_.sum() < DRAWN_A_PART * d or not worth.any():
         return linear
     eigenvalues, vectors = eigh(basis[:, d:].T @ _sinh(rows, rows, BEND) @ basis[:, d:], driver="evd")

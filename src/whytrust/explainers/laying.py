@@ -158,7 +158,11 @@ class Laying:
             rows, columns = (((np.arange(n) + 0.5) * s / n).astype(np.intp) for n, s in zip(size, shape, strict=True))
             labels = view.labels[rows[:, None], columns].astype(np.intp)
             return Laid(pool_labels(np.moveaxis(maps, 0, -1), labels, self.question.d, how), notes=(note,))
-        return Laid(self.question.parts.pool(enlarged(maps.mean(axis=0), shape), how), notes=(note,))
+        if how != "sum":
+            changed = np.abs(maps) if how == "mean_abs" else np.maximum(maps, 0) if how == "mean_pos" else maps
+            return Laid(self.question.parts.pool(enlarged(changed.mean(axis=0), shape), how), notes=(note,))
+        down, across = (overlaps(n, s) * s for n, s in zip(shape, size, strict=True))
+        return Laid(self.question.parts.pool(down @ maps.sum(axis=0) @ across.T, how), notes=(note,))
 
     def _other(self, values: Floats) -> Laid:
         """Sounds and rows: shaped like the input, batch and channel axes of one aside."""
@@ -187,6 +191,12 @@ def shared(value: float, held: NDArray[np.bool_], part_of: NDArray[Any]) -> Floa
     whole = (part_of.ravel()[places] == part_of.ravel()[places[0]]).all()
     map.ravel()[places[:1] if whole else places] = value if whole else value / len(places)
     return map
+
+
+def overlaps(places: int, cells: int) -> Floats:
+    """(places, cells): how much of the whole lies in both a place and a cell."""
+    i, c = np.arange(places)[:, None], np.arange(cells)
+    return np.asarray(np.maximum(np.minimum((i + 1) / places, (c + 1) / cells) - np.maximum(i / places, c / cells), 0))
 
 
 def enlarged(map: Floats, shape: tuple[int, ...]) -> Floats:

@@ -66,25 +66,35 @@ class Smoothed:
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """A smoothed map for each of the values."""
         for value in values:
-            mean, variance = self._moments(spot, value)
+            mean, variance = self._moments(spot, value, values is spot.own)
             yield {"mean": mean, "square": variance + mean**2, "variance": variance}[self.reduce]
 
-    def _moments(self, spot: Spot, value: Floats) -> tuple[Floats, Floats]:
+    def _moments(self, spot: Spot, value: Floats, own: bool) -> tuple[Floats, Floats]:
         """(mean, variance) of the noisy maps, worked out once for the three that may be made of them."""
+        if hasattr(self.method, "baseline"):
+            spot.baseline(self.method.baseline)  # what is no baseline is said here
         stated = (self.method, self.samples, self.noise, self.sigma, spot.question.target, spot.seed, type(spot.model).__name__)
-        key = hashlib.blake2b(pickle.dumps(stated) + value.tobytes()).hexdigest()
+        key = hashlib.blake2b(pickle.dumps(stated) + (b"" if own else value.tobytes())).hexdigest()
         return spot.question.once(f"smoothed {key}", lambda: self._stream(spot, value))
 
     def _stream(self, spot: Spot, value: Floats) -> tuple[Floats, Floats]:
         """Running moments: no more than one batch of noisy inputs is ever there."""
         rng, scale = generator(spot.seed, "noise"), self.noise * spot.spread if self.sigma is None else self.sigma
-        mean, squares, seen = np.zeros(()), np.zeros(()), 0
+        seen, noisy = 0, np.empty((min(spot.size, self.samples), *value.shape))
+        mean: Floats = np.zeros(())
+        squares = step = rest = mean
         while seen < self.samples:
-            n = min(spot.size, self.samples - seen)
-            noisy = value + scale * rng.standard_normal((n, *value.shape))
-            for map in self.method.maps(spot, noisy):
+            some = noisy[:self.samples - seen]
+            rng.standard_normal(out=some)
+            some *= scale
+            some += value
+            for map in self.method.maps(spot, some):
+                if not seen:
+                    mean, squares, step, rest = (np.zeros(map.shape) for _ in range(4))
                 seen += 1
-                step = map - mean
-                mean = mean + step / seen
-                squares = squares + step * (map - mean)
+                # Running sums in place: arrays as large as an image are slow to get anew for every sample.
+                np.subtract(map, mean, out=step)
+                mean += np.divide(step, seen, out=rest)
+                np.subtract(map, mean, out=rest)
+                squares += np.multiply(rest, step, out=rest)
         return mean, squares / self.samples

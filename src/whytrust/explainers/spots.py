@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whytrust.checked import Cut, DifferentiableModel, RawModel
-from whytrust.core import Floats, generator, need
+from whytrust.checked import Cut, DifferentiableModel, RawModel, one_hot
+from whytrust.core import Floats, generator, need, over_channels
 from whytrust.explainers.laying import Laid, Laying, enlarged
 from whytrust.question import Question
 from whytrust.views import ImageView, SoundView, TextView
@@ -146,7 +146,8 @@ class Spot:
         shape, parts = self.values.shape, self.question.parts
         given = self.usual_baseline if given is None else given
         if not isinstance(given, str):
-            return _like(given, shape, self._spatial)
+            last = getattr(parts, "channels_first", False) and np.shape(given) == (*self.places, *shape[:1])
+            return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial)
         if given == "black":
             return np.zeros(shape)
         if given == "mean":
@@ -203,7 +204,8 @@ class Spot:
         if not isinstance(view, ImageView | SoundView) or (self.cut is not None and not self._behind_processor):
             return None
         channels = tuple(a for a in range(map.ndim) if a not in self._spatial) if map.ndim == self.values.ndim else ()
-        flat = (np.abs(map) if unsigned else map).sum(axis=channels)
+        shown = np.abs(map) if unsigned else map
+        flat = over_channels(shown) if channels == (map.ndim - 1,) else shown.sum(axis=channels)
         flat = enlarged(flat, view.labels.shape) if self._behind_processor else flat
         return flat.astype(np.float32) if flat.shape == view.labels.shape else None
 
@@ -235,16 +237,21 @@ class Spot:
         targets = np.full(len(scores), self.question.target, dtype=np.intp)
         if isinstance(self.model, RawModel):
             return self.model.toward(scores, targets)
-        return np.eye(scores.shape[1])[targets]
+        return one_hot(scores.shape, targets)
 
     def _check_whole_numbers(self) -> None:
         """Gradients are taken at floats: a preprocessing in which bytes wrap around would be explained at another place."""
         given, preprocess = self.question.input, self.question.model.preprocess
         if preprocess is None or getattr(given, "dtype", np.dtype(float)).kind not in "iu" or hasattr(preprocess, "forward"):
             return  # a torch module gets floats in any case
-        whole, floats = (_array(preprocess(x)) for x in (given, self.own))
+        whole = _array(preprocess(given))
+        try:
+            floats = _array(preprocess(self.own))
+        except Exception as error:  # whatever a user's function may raise
+            raise TypeError(f"preprocess must work on floats too, where gradients are taken, not on {given.dtype} alone; there "
+                            f"it raised {type(error).__name__}: {error}") from error
         near = SAME * max(np.abs(floats).max(initial=0), 1e-30)
-        if whole.shape != floats.shape or not np.allclose(whole, floats, rtol=0, atol=near):
+        if whole.shape != floats.shape or not np.abs(whole - floats).max(initial=0) <= near:
             raise ValueError(f"preprocess must do the same to an input as {given.dtype} and as floats, where gradients are, "
                              "and does not: whole numbers may wrap around in it; begin with a float, as in "
                              "(x - 127.0) / 128")

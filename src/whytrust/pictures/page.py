@@ -58,7 +58,8 @@ def _head(e: Shown) -> Markup:
     # A difference's notes say how to read it; those of values that were not fitted here, how they were laid over the parts.
     mark = "Note: " if e.method == "difference" else "⚠ Note: " if e.fidelity is None else "⚠ Warning: "
     warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes]
-    return join([tag("h2", tag("bdi", headline(e))), tag("p", "Method: ", tag("bdi", e.method), class_="method"),
+    unit = "; its scores are of the logit, before a softmax or sigmoid" if e.settings.get("explains") == "logit" else None
+    return join([tag("h2", tag("bdi", headline(e))), tag("p", "Method: ", tag("bdi", e.method), unit, class_="method"),
                  tag("ul", *warnings, class_="notes") if warnings else None])
 
 
