@@ -31,9 +31,9 @@ def test_scores_without_a_sign_are_not_said_to_speak_for_or_against():
 
 def test_the_page_shows_the_map_once_and_the_gap_of_completeness():
     page = explained("integrated_gradients", steps=3).as_html()
-    assert page.count("The map that the scores sum up") == 1
+    assert page.count("The map that the scores were pooled from") == 1
     assert "Completeness gap" in page
-    assert "The map that the scores sum up" not in explained("occlusion").as_html()
+    assert "The map that the scores were pooled from" not in explained("occlusion").as_html()
 
 
 def test_a_map_has_the_full_colour_at_its_largest_values_and_white_at_zero():
@@ -53,7 +53,7 @@ def test_methods_side_by_side_are_one_picture_each(tmp_path):
     titles = [t.get_text() for t in figure.texts]
     assert [t for t in titles if t in ("saliency", "integrated gradients", "occlusion")] == ["saliency", "integrated gradients", "occlusion"]
     wt.Gallery(tuple(es)).save(tmp_path / "maps.html", style="maps")
-    assert (tmp_path / "maps.html").read_text().count("The map that the scores sum up") == 2
+    assert (tmp_path / "maps.html").read_text().count("The map that the scores were pooled from") == 2
 
 
 def test_maps_are_for_pictures():

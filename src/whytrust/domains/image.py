@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from whytrust.core import Batch, Floats, Masks, check_masks, need, pool_labels
 from whytrust.views import ImageView
 
+DARK = 64.0
+"""Floats that nowhere exceed this are shown on their own scale; on that of bytes they would look black."""
 FILLS = ("segment_mean", "image_mean", "blur", "noise", "black")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
@@ -212,6 +214,8 @@ def to_rgb(image: NDArray[Any]) -> NDArray[np.uint8]:
     if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
         return image.copy()
     low, high = value_range(image)
+    if image.dtype.kind == "f" and high == 255 and 0 < image.max() <= DARK:
+        high = float(image.max())  # as 0–16 of scikit-learn's digits: on a scale to 255 it would be a black square
     values = (image.astype(np.float64).reshape(*image.shape[:2], -1) - low) / (high - low)
     if values.shape[-1] == 4:
         values = values[..., :3] * values[..., 3:] + 1 - values[..., 3:]

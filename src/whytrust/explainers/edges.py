@@ -23,8 +23,9 @@ class Edges:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One mean strength a part; the model is asked only for its prediction."""
-        scores = question.parts.pool(_strength(question, rng), "mean_abs")
-        return Explanation.of(question, "edges", scores, notes=(
+        strength = _strength(question, rng)
+        map = strength.astype(np.float32) if strength.ndim == 2 else None
+        return Explanation.of(question, "edges", question.parts.pool(strength, "mean_abs"), unsigned=True, map=map, notes=(
             "These are the edges in the input, not an explanation: the model had no part in them, and they are the same for "
             "every model and every target.",))
 

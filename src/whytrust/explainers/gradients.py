@@ -65,30 +65,37 @@ class Pooled:
         how = self.pooling or self._usual(spot)
         laid, unsigned = spot.lay(map, how), how == "mean_abs" or getattr(self.method, "unsigned", False)
         found, notes = getattr(self.method, "account", _nothing)(spot, map)
-        notes = (*notes, *self._doubts(map, laid))
+        notes = (*notes, *self._doubts(spot, map, laid))
         return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), unsigned=unsigned,
-                              map=spot.finest(map, unsigned), settings={**self._settings(question, how), **found})
+                              map=spot.finest(map, unsigned), settings={**self._settings(spot, how), **found})
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Ask the model what must be asked in any case, before the target is known, in one pass that serves for both."""
         spot = Spot.of(question, self.method.name, self.explains, rng)
         getattr(self.method, "ahead", Spot.own_scores)(spot)
 
-    def _doubts(self, map: Floats, laid: Laid) -> Iterator[str]:
+    def _doubts(self, spot: Spot, map: Floats, laid: Laid) -> Iterator[str]:
         """What a reader would otherwise not notice."""
-        if not map.any() and self.method.name.partition("/")[0] != "grad_cam":
-            yield ("Every value is 0: where a model saturates, its gradients vanish; explain what comes before a softmax or "
-                   "sigmoid (wt.model(net, output='logit')), or use a method that asks: lime, kernel_shap, occlusion.")
+        same = hasattr(self.method, "baseline") and np.array_equal(spot.values, spot.baseline(self.method.baseline))
+        if same:
+            yield "Every value is 0, for the input is its own baseline; choose another baseline."
+        elif not map.any() and self.method.name.partition("/")[0] != "grad_cam":
+            known = spot.question.model.output == "logit" and self.explains == "logit"
+            advice = "" if known else "explain what comes before a softmax or sigmoid (wt.model(net, output='logit')), or "
+            yield (f"Every value is 0: where a model saturates, its gradients vanish; {advice}use a method that asks: lime, "
+                   "kernel_shap, occlusion.")
         total = abs(float(map.sum()))
         if self.method.pooling == "sum" and abs(laid.outside) > 0.05 * total:
-            yield (f"{laid.outside:.2g} of a total of {map.sum():.2g} lies on tokens outside of the parts: special tokens and "
-                   "punctuation.")
+            share = f"{laid.outside / map.sum():.0%}" if 0 < laid.outside / (map.sum() or -1) <= 1 else f"{laid.outside:.2g}"
+            most = " The words explain little of this prediction." if abs(laid.outside) > 0.5 * total else ""
+            yield (f"{share} of a total of {map.sum():.2g} lies on tokens outside of the parts: special tokens and "
+                   f"punctuation.{most}")
 
     def _usual(self, spot: Spot) -> str:
         in_words = spot.cut is not None and spot.cut.spans is not None
         return "signed_max" if in_words and self.method.pooling == "sum" else self.method.pooling
 
-    def _settings(self, question: Question, how: str) -> dict[str, Any]:
+    def _settings(self, spot: Spot, how: str) -> dict[str, Any]:
         """How it was made, as plain data."""
         own: dict[str, Any] = {}
         inner: Any = self.method
@@ -96,7 +103,9 @@ class Pooled:
             own = {f.name: _plain(getattr(inner, f.name)) for f in fields(inner) if f.name != "method"} | own
             inner = getattr(inner, "method", None)
         own.pop("sigma" if own.get("sigma") is None else "noise", None)  # the one that was not used
-        squashed = question.model.output == "logit"
+        if "baseline" in own and own["baseline"] is None:
+            own["baseline"] = spot.usual_baseline
+        squashed = spot.question.model.output == "logit"
         return {"pooling": how, **({"explains": self.explains} if squashed else {}), **own}
 
 
@@ -186,8 +195,7 @@ class IntegratedGradients:
         """How far the map is from adding up to the difference between the two scores."""
         here, there = spot.of_target(spot.own_scores())[0], spot.scores(spot.baseline(self.baseline)[None])[0]
         gap, change = float(here - there - map.sum()), float(here - there)
-        named = spot.usual_baseline if self.baseline is None else _plain(self.baseline)
-        found = {"baseline": named, "baseline_score": float(there), "completeness_gap": gap}
+        found = {"baseline_score": float(there), "completeness_gap": gap}
         if abs(gap) <= 0.05 * abs(change) or abs(gap) < 1e-9:
             return found, ()
         return found, (f"The map adds up to {map.sum():.4g}, and the scores of input and baseline differ by {change:.4g}: "

@@ -130,9 +130,12 @@ def _warnings(e: Shown) -> list[str]:
 
 
 def _foot(e: Shown, style: str) -> list[str]:
+    unit = ", of the logit" if e.settings.get("explains") == "logit" else ""
     raises, lowers = meanings(e)
     ranges = "" if e.standard_errors is None else "; thin lines are 95% ranges"
     lines = [f"+ blue: {clean(raises)}, − orange: {clean(lowers)}{ranges}" if lowers else f"blue: {clean(raises)}{ranges}"]
+    if e.method != "difference":
+        lines.insert(0, f"method: {clean(e.method)}{unit}")
     if e.fidelity is not None:
         fresh = "" if e.fidelity_fresh is None else f", {figures(e.fidelity_fresh)} on unseen samples"
         lines.append(f"fidelity {figures(e.fidelity)}{fresh}")

@@ -72,7 +72,7 @@ def finest(e: Shown) -> Markup | None:
     words = "pixel by pixel" if isinstance(e.view, ImageView) else "cell by cell"
     alt = f"The map {words}: where it is blue or orange, values are large."
     return _figure(_picture(overlays.map_pixels(e.view, e.map), alt),
-                   f"The map that the scores sum up, {words}: the fuller the colour, the larger the value")
+                   f"The map that the scores were pooled from, {words}: the fuller the colour, the larger the value")
 
 
 def _sound(e: Shown, view: SoundView) -> Markup:
