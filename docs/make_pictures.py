@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 import whytrust as wt
 from whytrust.models import demos
 
@@ -14,8 +12,6 @@ PICTURES = Path(__file__).parent / "pictures"
 BASES = ("integrated_gradients", "saliency", "guided_backprop")
 THIRTEEN = ["lime", *BASES, *(f"{base}/{how}" for base in BASES for how in ("smoothgrad", "smoothgrad2", "vargrad"))]
 ESPRESSO, CAT = 0, 1
-LARGEST = 900_000
-"""Bytes of a picture."""
 
 
 def photos() -> tuple[Any, list[Any]]:
@@ -37,17 +33,14 @@ def attacked() -> wt.Attacked:
                      step=1 / 255, margin=1)
 
 
-def small(path: Path) -> None:
-    """The same picture in 256 colours, if it is too large for a repository."""
-    if path.stat().st_size > LARGEST:
-        Image.open(path).convert("RGB").quantize(256, kmeans=2).save(path, optimize=True)
-    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+def kept(figure: Any, name: str, **options: Any) -> None:
+    """Write a figure with its photographs as a JPEG: a PNG of so many noisy pixels is several times as large."""
+    figure.savefig(PICTURES / name, facecolor="white", pil_kwargs={"quality": 88, "optimize": True}, **options)
+    print(f"{name}: {(PICTURES / name).stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":
     result = attacked()
     print(result)
-    result.plot().savefig(PICTURES / "attack.png", dpi=100)
-    small(PICTURES / "attack.png")
-    wt.Gallery(tuple(explained())).save(PICTURES / "thirteen.png", style="maps")
-    small(PICTURES / "thirteen.png")
+    kept(result.plot(), "attack.jpg", dpi=100)
+    kept(wt.Gallery(tuple(explained())).plot(style="maps"), "thirteen.jpg")

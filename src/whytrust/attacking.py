@@ -145,8 +145,10 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
         try:
             _refuse_words(item)
             cut = reading.cut(item, _whole(item, options) if parts is None else parts, model.layout, dict(options))
-            everything = np.ones((1, len(cut.names)), dtype=bool)
-            arrays.append(np.asarray(cut.compose(everything, generator(0, "attack"))[0]))
+            whole = next((held for name in ("image", "sound") if (held := getattr(cut, name, None)) is not None), None)
+            if whole is None:
+                whole = cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(0, "attack"))[0]
+            arrays.append(np.array(whole))
             cuts.append(cut)
         except (ValueError, TypeError, OSError) as error:
             arrays.append(error)
