@@ -339,3 +339,11 @@ def test_a_model_of_two_halves_is_cut_where_its_tokens_come_in(bert):
     model = wt.model((transformers.BartForSequenceClassification(config).double().eval(), bert[1]))
     found = wt.explain(model, TEXT, "saliency", target=0, parts="words")
     assert found.scores.any()
+
+
+def test_a_processor_that_crops_is_said(vision):
+    transformers = pytest.importorskip("transformers")
+    processor = transformers.ConvNextImageProcessor(size={"shortest_edge": 32}, crop_pct=0.5)
+    image = RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    found = wt.explain(wt.model((vision[0], processor)), image, "saliency", parts="grid:2x2", target=1)
+    assert any("cuts off the border" in note for note in found.notes)

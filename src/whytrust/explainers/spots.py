@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from whytrust.checked import Cut, DifferentiableModel, RawModel, one_hot
-from whytrust.core import Floats, generator, need, over_channels
+from whytrust.core import Floats, generator, near, need, over_channels
 from whytrust.explainers.laying import Laid, Laying, enlarged
 from whytrust.question import Question
 from whytrust.views import ImageView, SoundView, TextView
@@ -25,6 +25,8 @@ AT_ONCE = 5 << 18
 """Bytes of inputs, as 32-bit floats, that go through a net at once on a processor: what its caches hold."""
 SAME = 1e-3
 """How far, in parts of their scale, what a preprocessing makes of whole numbers may lie from what it makes of floats."""
+CROPPED = ("The model's image processor cuts off the border, and the map of what is left was laid over the whole image: scores "
+           "near the border are those of places further in.")
 BASELINES = ("black", "mean", "blurred", "noise", "pad")
 
 
@@ -163,7 +165,7 @@ class Spot:
         if given == "pad" and self.cut is not None and self.cut.absent is not None:
             return self.cut.absent
         raise ValueError(f"baseline must be one of {', '.join(BASELINES)}, a number or an array of shape {shape}, got {given!r}"
-                         + (f", which {parts.domain} inputs do not have" if given in BASELINES else ""))
+                         + (f", which {parts.domain} inputs do not have" if given in BASELINES else near(given, BASELINES)))
 
     @property
     def usual_baseline(self) -> str:
@@ -189,7 +191,10 @@ class Spot:
             assert pool_at is not None, "parts cut in frequency say where a frequency lies"
             return Laid(pool_at(map, self.cut.seconds, self.cut.hertz, how))
         if self._behind_processor:
-            return Laying(self.question, self.name, how, stretch=True)(map)
+            laid = Laying(self.question, self.name, how, stretch=True)(map)
+            processor: Any = getattr(self.question.model.function, "processor", None)
+            crops = getattr(processor, "do_center_crop", False) or (getattr(processor, "crop_pct", None) or 1) < 1
+            return replace(laid, notes=(*laid.notes, CROPPED)) if crops else laid
         if self.cut.spans is None:
             raise ValueError(f"{self.name} must know where the {len(map)} values of {self.cut.layer!r} stand in the text, and "
                              "the model does not say; pass wt.model((model, tokenizer)) of a Hugging Face model")
@@ -250,8 +255,8 @@ class Spot:
         except Exception as error:  # whatever a user's function may raise
             raise TypeError(f"preprocess must work on floats too, where gradients are taken, not on {given.dtype} alone; there "
                             f"it raised {type(error).__name__}: {error}") from error
-        near = SAME * max(np.abs(floats).max(initial=0), 1e-30)
-        if whole.shape != floats.shape or not np.abs(whole - floats).max(initial=0) <= near:
+        close = SAME * max(np.abs(floats).max(initial=0), 1e-30)
+        if whole.shape != floats.shape or not np.abs(whole - floats).max(initial=0) <= close:
             raise ValueError(f"preprocess must do the same to an input as {given.dtype} and as floats, where gradients are, "
                              "and does not: whole numbers may wrap around in it; begin with a float, as in "
                              "(x - 127.0) / 128")
