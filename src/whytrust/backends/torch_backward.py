@@ -43,17 +43,21 @@ def follow(rule: str, run: Callable[[Any], Any], leaf: Any, must_change: bool = 
 
     With `must_change`, a module in which guided or deconvnet find nothing to change is refused.
     """
-    torch = need("torch", "torch")
     if rule not in RULES:
         raise Refused(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
-    answer = Excitation(leaf) if rule == "excitation" else Apart()
-    outputs = _watched(rule, run, leaf, answer)
-    if not isinstance(outputs, torch.Tensor):
-        raise TypeError(f"run must return a tensor of scores, got {type(outputs).__name__}")
-    if isinstance(answer, Excitation):
-        answer.check([outputs])
+    if rule == "excitation":
+        answer = Excitation(leaf)
+        outputs = _watched(rule, run, leaf, answer)
+        answer.check([_tensor(outputs)])
     else:
-        changed = _hook(rule, Paths(leaf), outputs, answer.copies)
+        # Most nets show all that they do in the graph; what hides is run again, with every torch function watched.
+        apart, outputs = Apart(), _tensor(run(leaf))
+        paths = Paths(leaf)
+        paths.lead_to(outputs)
+        if any(stem(node) == "CopySlices" or hidden(node) for node in paths.new):
+            outputs, paths = _tensor(_watched(rule, run, leaf, apart)), Paths(leaf)
+            paths.lead_to(outputs)
+        changed = _hook(rule, paths, apart.copies)
         if must_change and not changed:
             raise Refused(f"{NAMES[rule]} changes what rectifiers do to gradients, and must see at least one, as ReLU; this "
                           "module has none that can be seen, so its gradients would be those of saliency: use that")
@@ -120,9 +124,14 @@ class Apart:
         return result
 
 
-def _hook(rule: str, paths: Paths, outputs: Any, copies: set[Any]) -> int:
+def _tensor(outputs: Any) -> Any:
+    if not isinstance(outputs, need("torch", "torch").Tensor):
+        raise TypeError(f"run must return a tensor of scores, got {type(outputs).__name__}")
+    return outputs
+
+
+def _hook(rule: str, paths: Paths, copies: set[Any]) -> int:
     """Change what every rectifier on the way does to gradients; how many there are."""
-    paths.lead_to(outputs)
     found = [(node, kind) for node in paths.new if (kind := _rectifier(node, paths)) is not None]
     wrong = {kind for _, kind in found if isinstance(kind, str)}
     if rule == "deconvnet":

@@ -82,7 +82,12 @@ class Paths:
 
 def stem(node: Any) -> str:
     """What an autograd node undoes: Relu of ReluBackward0."""
-    return re.sub(r"Backwards?\d*$", "", str(node.name()).rsplit("::", 1)[-1])
+    return _stem(str(node.name()))
+
+
+@cache
+def _stem(name: str) -> str:
+    return re.sub(r"Backwards?\d*$", "", name.rsplit("::", 1)[-1])
 
 
 def hidden(node: Any) -> str:
