@@ -5,7 +5,7 @@ import warnings
 import zlib
 
 import numpy as np
-import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -77,7 +77,6 @@ def test_any_table_is_explained_or_refused(background, bins, values, samples):
        grey=st.booleans(), pooling=st.sampled_from([None, "mean", "mean_abs", "mean_pos", "sum"]),
        explains=st.sampled_from(["logit", "score"]), batch_size=st.sampled_from([None, 1, 3]))
 def test_any_image_has_gradients_or_one_clear_error(data, method, dtype, grey, pooling, explains, batch_size):
-    torch = pytest.importorskip("torch")
     height, width = data.draw(st.integers(2, 9)), data.draw(st.integers(2, 9))
     shape = (height, width) if grey else (height, width, 3)
     values = st.integers(0, 255) if dtype == "u1" else st.floats(-1e6, 1e6, width=32)

@@ -2,8 +2,10 @@
 
 import captum.attr as captum
 import numpy as np
+import pandas
 import pytest
 import torch
+import transformers
 from torch import nn
 
 import whytrust as wt
@@ -45,7 +47,6 @@ def test_noise_on_a_row_is_a_share_of_each_columns_range():
 
 
 def test_a_data_frame_of_numbers_works_and_one_with_words_is_told_what_to_do():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE, columns=list("abcd"))
     found = wt.explain(linear(), frame.iloc[0], "saliency", target=0, background=frame, pooling="mean")
     np.testing.assert_allclose(found.scores, WEIGHTS[0], rtol=1e-12)
@@ -145,7 +146,6 @@ def test_grad_cam_works_on_a_waveform_behind_its_front_end():
 @pytest.fixture(scope="module")
 def bert():
     """A tiny BERT with random weights, in float64, and a tokenizer that splits words into pieces."""
-    transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "very", "good", "bad", "film", "##ing", "##s", "not", "un", "##believ", "##able"]
     tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
@@ -214,7 +214,6 @@ def test_grad_cam_and_gelu_nets_are_refused_for_texts_with_a_way_out(bert):
 
 
 def test_a_model_without_padding_is_asked_one_text_at_a_time(bert):
-    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.GPT2Config(vocab_size=15, n_positions=40, n_embd=16, n_layer=1, n_head=2, num_labels=2, pad_token_id=None,
                                      bos_token_id=2, eos_token_id=3)
@@ -229,7 +228,6 @@ def test_a_model_without_padding_is_asked_one_text_at_a_time(bert):
 @pytest.fixture(scope="module")
 def vision():
     """A tiny ResNet with random weights and a processor that enlarges images to 32 × 32 pixels."""
-    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=3, layer_type="basic")
     processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
@@ -331,7 +329,6 @@ def test_what_lies_on_special_tokens_is_said(bert):
 
 
 def test_a_model_of_two_halves_is_cut_where_its_tokens_come_in(bert):
-    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.BartConfig(vocab_size=15, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
                                      decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=40,
@@ -342,7 +339,6 @@ def test_a_model_of_two_halves_is_cut_where_its_tokens_come_in(bert):
 
 
 def test_a_processor_that_crops_is_said(vision):
-    transformers = pytest.importorskip("transformers")
     processor = transformers.ConvNextImageProcessor(size={"shortest_edge": 32}, crop_pct=0.5)
     image = RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8)
     found = wt.explain(wt.model((vision[0], processor)), image, "saliency", parts="grid:2x2", target=1)

@@ -154,6 +154,15 @@ def check_whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
+def check_shared(attack: Any) -> None:
+    """Refuse at once, of the settings that every attack has, what could only fail later; bounds as they are used."""
+    one_of("units", attack.units, ("auto", "range", "input"))
+    one_of("stop", attack.stop, ("success", "never"))
+    check_whole("iterations", attack.iterations)
+    check_number("margin", attack.margin)
+    object.__setattr__(attack, "bounds", check_bounds(attack.bounds))
+
+
 def check_bounds(bounds: Any) -> Any:
     """Bounds as they are used: "auto", None, or a pair of floats with None for an open end; refuse what bounds nothing."""
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):

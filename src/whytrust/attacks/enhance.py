@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from whytrust.attacks.ball import Ball, Bounds, check_bounds, check_number, check_whole, one_of, unit_of
-from whytrust.attacks.engine import Item, Loss, OnCalls, Slots
+from whytrust.attacks.ball import Ball, Bounds, check_number, check_shared, unit_of
+from whytrust.attacks.engine import Item, Loss, Slots
 from whytrust.attacks.pgd import step_along
 from whytrust.attacks.result import Attacked
 from whytrust.attacks.run import run
@@ -36,19 +35,13 @@ class Enhance:
 
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
-        one_of("units", self.units, ("auto", "range", "input"))
-        one_of("stop", self.stop, ("success", "never"))
         check_number("epsilon", self.epsilon, above=True)
         check_number("step", self.step, above=True)
-        check_whole("iterations", self.iterations)
-        check_number("margin", self.margin)
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+        check_shared(self)
 
-    def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
-                 ids: Sequence[str | int] | None = None, batch_size: int | None = None,
-                 on_calls: OnCalls | None = None) -> Attacked:
+    def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, **more: Any) -> Attacked:
         """Enhance every input; see `run` for what the arguments may be."""
-        return run(self, model, inputs, targets, seed, inside=inside, ids=ids, batch_size=batch_size, on_calls=on_calls)
+        return run(self, model, inputs, targets, seed, **more)
 
     def ball(self, shape: tuple[int, ...], bounds: Bounds) -> Ball:
         """Epsilon and step in the units of the input."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from whytrust.attacks.ball import Ball, Bounds, check_bounds, check_number, check_whole, one_of, unit_of
-from whytrust.attacks.engine import Item, Loss, OnCalls, Slots
+from whytrust.attacks.ball import Ball, Bounds, check_number, check_shared, one_of, unit_of
+from whytrust.attacks.engine import Item, Loss, Slots
 from whytrust.attacks.result import Attacked
 from whytrust.attacks.run import run
 from whytrust.checked import CheckedModel
@@ -56,22 +55,16 @@ class PGD:
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
         one_of("norm", self.norm, ("linf", "l2"))
-        one_of("units", self.units, ("auto", "range", "input"))
-        one_of("stop", self.stop, ("success", "never"))
         one_of("direction", self.direction, (None, "sign", "gradient"))
         one_of("random_start", self.random_start, (True, False))
         for name in ("epsilon", "step"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=True)
-        check_whole("iterations", self.iterations)
-        check_number("margin", self.margin)
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+        check_shared(self)
 
-    def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, *, inside: Any = None,
-                 ids: Sequence[str | int] | None = None, batch_size: int | None = None,
-                 on_calls: OnCalls | None = None) -> Attacked:
+    def __call__(self, model: CheckedModel, inputs: Any, targets: Any = None, seed: int = 0, **more: Any) -> Attacked:
         """Attack every input; see `run` for what the arguments may be."""
-        return run(self, model, inputs, targets, seed, inside=inside, ids=ids, batch_size=batch_size, on_calls=on_calls)
+        return run(self, model, inputs, targets, seed, **more)
 
     def ball(self, shape: tuple[int, ...], bounds: Bounds) -> Ball:
         """Epsilon and step in the units of the input."""
