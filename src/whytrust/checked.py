@@ -242,26 +242,27 @@ class CheckedModel:
 class DifferentiableModel(CheckedModel):
     """A checked model whose function has `pullback(batch, preprocess)` -> (outputs, weights of outputs -> gradient).
 
-    It may also have `cut(at, batch, preprocess)` (see Cut) and `ruled(rule)`, itself with another backward pass.
+    The gradient may have a method `last`, for whoever will not ask again; the function may have `cut(at, batch, preprocess)`
+    (see Cut) and `ruled(rule)`, itself with another backward pass.
     """
 
     def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
         """(scores, gradient of (weights * scores).sum()), the gradient shaped like the batch: the one gradient primitive."""
         scores, pull = self.linearised(batch)
-        return scores, pull(weights(scores) if callable(weights) else weights)
+        return scores, pull(weights(scores) if callable(weights) else weights, last=True)
 
-    def linearised(self, batch: Batch) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def linearised(self, batch: Batch) -> tuple[Floats, Callable[..., Floats]]:
         """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""
         function: Any = self.function
         outputs, pull = self._guarded(lambda: function.pullback(batch, self.preprocess), batch)
-        raw = self._array(outputs, len(batch))
-        scores = self._columns(raw)
+        scores = self._columns(raw := self._array(outputs, len(batch)))
 
-        def gradient_of(weights: Floats) -> Floats:
+        def gradient_of(weights: Floats, last: bool = False) -> Floats:
             wanted = np.asarray(weights, dtype=np.float64)
             if wanted.shape != scores.shape:
                 raise ValueError(f"weights must have one number for each score: expected {scores.shape}, got {wanted.shape}")
-            gradient = np.asarray(self._guarded(lambda: pull(self._pulled(raw, scores, wanted)), batch))
+            back: Any = getattr(pull, "last", pull) if last else pull
+            gradient = np.asarray(self._guarded(lambda: back(self._pulled(raw, scores, wanted)), batch))
             if gradient.shape != np.shape(batch) or not np.isfinite(gradient).all():
                 raise ValueError(f"{self.name} must give finite gradients shaped like its inputs, {np.shape(batch)}, got "
                                  f"{gradient.shape}{'' if np.isfinite(gradient).all() else ' with NaN or infinite values'}; a "
@@ -303,8 +304,7 @@ class DifferentiableModel(CheckedModel):
     def _pulled(self, raw: Floats, scores: Floats, weights: Floats) -> Floats:
         """Weights of the scores -> weights of the model's own outputs, through what `_columns` did to them."""
         if scores.shape[1] != raw.shape[1]:
-            weights = weights[:, 1:] - weights[:, :1]
-            scores = scores[:, 1:]
+            weights, scores = weights[:, 1:] - weights[:, :1], scores[:, 1:]
             return np.asarray(weights * scores * (1 - scores) if self.output == "logit" else weights)
         if self.output == "logit":
             return np.asarray(scores * (weights - (weights * scores).sum(axis=1, keepdims=True)))

@@ -159,7 +159,13 @@ def over_channels(values: Floats) -> Floats:
     return np.asarray(values[..., 0] + values[..., 1] + values[..., 2])  # in numpy's order, to the bit
 
 
-def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floats:
+def runs(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where stretches of equal labels begin, and how long they are."""
+    starts = np.flatnonzero(np.concatenate([labels[:1] == labels[:1], labels[1:] != labels[:-1]]))
+    return starts, np.diff(starts, append=len(labels))
+
+
+def pool_labels(map: Floats, labels: NDArray[Any], d: int, how: str) -> Floats:
     """One number for each label 0 … d-1 of a map: the mean (of all, absolute or positive values), sum or signed maximum.
 
     The sum is right for values that add up, channels included; the signed maximum is the value of largest magnitude (the first
@@ -175,12 +181,16 @@ def pool_labels(map: Floats, labels: NDArray[np.intp], d: int, how: str) -> Floa
         raise ValueError(f"the map must be shaped like the input: expected {labels.shape}, got {values.shape}")
     flat, by_place = labels.ravel(), change[how](values).reshape(labels.size, -1)
     totals = over_channels(by_place)
-    if how == "sum":
-        return np.asarray(np.bincount(flat, weights=totals, minlength=d))
-    values = totals / by_place.shape[1]
     if how == "signed_max":
+        values = totals / by_place.shape[1]
         rising = np.argsort(np.abs(values[::-1]), kind="stable")
         largest = np.zeros(d)
         largest[flat[::-1][rising]] = values[::-1][rising]  # of several for one label, numpy keeps the last
         return largest
-    return np.asarray(np.bincount(flat, weights=values, minlength=d) / np.maximum(np.bincount(flat, minlength=d), 1))
+    # Run by run: neighbours mostly have one label, and sums that wait for each other are slow.
+    starts, lengths = runs(flat)
+    sums = np.bincount(flat[starts], weights=np.add.reduceat(totals, starts), minlength=d)
+    if how == "sum":
+        return np.asarray(sums)
+    counts = np.bincount(flat[starts], weights=lengths, minlength=d)
+    return np.asarray(sums / np.maximum(counts * by_place.shape[1], 1))

@@ -21,6 +21,8 @@ PROBES = 5
 BLOCK = 1 << 22
 """Bytes of inputs that are composed at once where batches are smaller."""
 _NOTHING = np.empty((0, 0))
+_UNUSED = generator(0)
+"""For parts that draw nothing."""
 
 
 @dataclass
@@ -122,7 +124,7 @@ class Question:
     @property
     def input(self) -> Batch:
         """A batch of one: the input itself, as the parts compose it."""
-        return self.parts.compose(np.ones((1, self.d), bool), generator(0))
+        return self.parts.compose(np.ones((1, self.d), bool), _UNUSED if self.parts.deterministic else generator(0))
 
     @property
     def original(self) -> Floats:

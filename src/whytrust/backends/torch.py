@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from whytrust.backends.torch_backward import follow
-from whytrust.backends.torch_cuts import Tail, as_array, cut, pulling
+from whytrust.backends.torch_cuts import Pull, Tail, as_array, cut
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
 from whytrust.backends.torch_modes import evaluating
 from whytrust.checked import Refused, RefusedKind
@@ -142,7 +142,7 @@ class TorchScores:
         with evaluating(preprocess), torch.no_grad():
             return preprocess(self._floats(batch))
 
-    def pullback(self, batch: Batch, preprocess: Preprocess | None = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def pullback(self, batch: Batch, preprocess: Preprocess | None = None) -> tuple[Floats, Pull]:
         """(outputs, pull): `pull(weights)` is the gradient of (weights * outputs).sum() with respect to the batch.
 
         With respect to the batch before `preprocess`, which must work on tensors. It says how the outputs move for very small
@@ -166,7 +166,7 @@ class TorchScores:
                 return scores_of(self.module(prepared if self._as_laid else prepared.contiguous()))
 
             outputs = run(leaf) if self.rule is None else follow(self.rule, run, leaf, must_change=True)
-        return as_array(outputs), pulling(outputs, leaf, modules, _name(self.module))
+        return as_array(outputs), Pull(outputs, leaf, modules, _name(self.module))
 
     def ruled(self, rule: str) -> TorchScores:
         """The same module with another backward pass."""

@@ -55,13 +55,13 @@ class Tail:
         with evaluating(*self.modules), torch.no_grad():
             return as_array(self._outputs(self._tensor(values)))
 
-    def pullback(self, values: Floats, preprocess: None = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def pullback(self, values: Floats, preprocess: None = None) -> tuple[Floats, Pull]:
         """(outputs, pull): `pull(weights)` is the gradient of (weights * outputs).sum() with respect to the values."""
         torch = need("torch", "torch")
         with evaluating(*self.modules), torch.inference_mode(False), torch.enable_grad():
             leaf = self._tensor(values).requires_grad_()
             outputs = self._outputs(leaf) if self.rule is None else follow(self.rule, self._outputs, leaf, must_change=True)
-        return as_array(outputs), pulling(outputs, leaf, self.modules, type(self.modules[0]).__name__)
+        return as_array(outputs), Pull(outputs, leaf, self.modules, type(self.modules[0]).__name__)
 
     def ruled(self, rule: str) -> Tail:
         """The same with another backward pass."""
@@ -125,23 +125,35 @@ def find_layer(module: Any, has: Callable[[Any], bool]) -> str | None:
     return next((name for name, layer in module.named_modules() if name and has(layer)), None)
 
 
-def pulling(outputs: Any, leaf: Any, modules: tuple[Any, ...], name: str) -> Callable[[Floats], Floats]:
+@dataclass(frozen=True, eq=False)
+class Pull:
     """From weights of the outputs to the gradient of their weighted sum with respect to the leaf."""
-    def pull(weights: Floats) -> Floats:
-        torch = need("torch", "torch")
+
+    outputs: Any
+    leaf: Any
+    modules: tuple[Any, ...]
+    name: str
+
+    def __call__(self, weights: Floats) -> Floats:
+        """What the forward pass kept stays, so that others can be pulled."""
+        return self._pulled(weights, keep=True)
+
+    def last(self, weights: Floats) -> Floats:
+        """What the forward pass kept is let go piece by piece: memory that can be used again at once is faster."""
+        return self._pulled(weights, keep=False)
+
+    def _pulled(self, weights: Floats, keep: bool) -> Floats:
+        torch, outputs, found = need("torch", "torch"), self.outputs, None
         # Checkpointed modules run forward again here, so they must be in eval mode here too.
-        with evaluating(*modules), torch.inference_mode(False), torch.enable_grad():
+        with evaluating(*self.modules), torch.inference_mode(False), torch.enable_grad():
             seeds = torch.from_numpy(np.array(weights, dtype=np.float64).reshape(tuple(outputs.shape)))
             seeds = seeds.to(outputs.dtype).to(outputs.device)
-            found = None
             if outputs.requires_grad:
-                (found,) = torch.autograd.grad(outputs, leaf, seeds, retain_graph=True, allow_unused=True)
+                (found,) = torch.autograd.grad(outputs, self.leaf, seeds, retain_graph=keep, allow_unused=True)
         if found is None:
-            raise TypeError(f"{name} must be differentiable for gradients, but nothing connects its outputs "
+            raise TypeError(f"{self.name} must be differentiable for gradients, but nothing connects its outputs "
                             "with its inputs; look for detach(), no_grad(), argmax or rounding in its forward")
         return as_array(found)
-
-    return pull
 
 
 def as_array(tensor: Any) -> Floats:

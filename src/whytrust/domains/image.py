@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Batch, Floats, Masks, check_masks, need, pool_labels
+from whytrust.core import Batch, Floats, Masks, check_masks, need, pool_labels, runs
 from whytrust.views import ImageView
 
 DARK = 64.0
@@ -76,10 +76,12 @@ class ImageParts:
     def names(self) -> tuple[str, ...]:
         """Segments by number and where they lie."""
         height, width = self.labels.shape
-        flat, rows, columns = self.labels.ravel(), np.arange(height) + 0.5, np.arange(width) + 0.5
-        count = np.bincount(flat)
-        down = np.bincount(flat, weights=np.repeat(rows, width)) / count / height
-        across = np.bincount(flat, weights=np.tile(columns, height)) / count / width
+        # Labels are told apart from row to row too, so that no run goes on into the next.
+        starts, lengths = runs((self.labels + np.arange(height)[:, None] % 2 * (self.labels.max() + 1)).ravel())
+        labels, rows, columns = self.labels.ravel()[starts], starts // width + 0.5, starts % width + lengths / 2
+        count = np.bincount(labels, weights=lengths)
+        down = np.bincount(labels, weights=lengths * rows) / count / height
+        across = np.bincount(labels, weights=lengths * columns) / count / width
         return tuple(f"segment {i + 1} ({_place(y, x)})" for i, (y, x) in enumerate(zip(down, across, strict=True)))
 
     @property
@@ -113,16 +115,15 @@ class ImageParts:
         """One number a segment; a map may have channels, where the image has them."""
         values = np.asarray(map)
         return pool_labels(np.moveaxis(values, 0, -1) if self.channels_first and values.ndim == 3 else values,
-                           self.labels.astype(np.intp), len(self.names), how)
+                           self.labels, len(self.names), how)
 
     @cached_property
     def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.uint8]]:
         """The image's bytes as they lie in memory: runs that belong to one segment (which, and how long), and the bytes."""
         channels = self.image.size // self.labels.size
         of_values = np.tile(self.labels.ravel(), channels) if self.channels_first else np.repeat(self.labels.ravel(), channels)
-        starts = np.flatnonzero(np.diff(of_values, prepend=-1))
-        lengths = np.diff(starts, append=of_values.size) * self.image.itemsize
-        return of_values[starts].astype(np.intp), lengths, _bytes(self.image)
+        starts, lengths = runs(of_values)
+        return of_values[starts].astype(np.intp), lengths * self.image.itemsize, _bytes(self.image)
 
     @cached_property
     def _hidden_and_change(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -58,7 +58,8 @@ class Spot:
         if isinstance(question.parts.view, TextView) or in_bands or processed:
             cut = question.once(f"cut {explains}", lambda: asked.cut(question.input))
             return cls(question, cut.tail, cut.values[None], seed, name, cut)
-        spot = cls(question, asked, _numbers(question, name)[None], seed, name)
+        own = question.once("numbers", lambda: _numbers(question, name)[None])
+        spot = cls(question, asked, own, seed, name)
         question.once("whole numbers", spot._check_whole_numbers)
         return spot
 
@@ -106,9 +107,10 @@ class Spot:
     def _own_gradient(self) -> Floats:
         self.linearise()
         scores, pull = self.question.memory.worked[self._key]
-        if len(self.question.memory.watched) == 1:
+        last = len(self.question.memory.watched) == 1
+        if last:
             self.question.memory.worked[self._key] = scores, None  # what the model keeps for a gradient is large
-        return np.asarray(pull(self.weights(scores))[0])
+        return np.asarray(pull(self.weights(scores), last=last)[0])
 
     @property
     def _key(self) -> str:
@@ -251,7 +253,7 @@ class Spot:
             return  # a torch module gets floats in any case
         whole = _array(preprocess(given))
         try:
-            floats = _array(preprocess(self.own))
+            floats = _array(preprocess(self.own.astype(np.float32)))
         except Exception as error:  # whatever a user's function may raise
             raise TypeError(f"preprocess must work on floats too, where gradients are taken, not on {given.dtype} alone; there "
                             f"it raised {type(error).__name__}: {error}") from error
@@ -272,13 +274,14 @@ def _numbers(question: Question, name: str) -> Floats:
 
 
 def _array(made: Any) -> Floats:
-    return np.asarray(made.detach().cpu() if hasattr(made, "detach") else made, dtype=np.float64)
+    array = np.asarray(made.detach().cpu() if hasattr(made, "detach") else made)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...]) -> Floats:
     """A number, a value a channel, or an array as one shaped like the values."""
     try:
-        array = _array(given)
+        array = _array(given).astype(np.float64)
         if array.ndim == 1 and array.ndim < len(shape) and len(array) == math.prod(
                 n for axis, n in enumerate(shape) if axis not in spatial):
             array = array.reshape([n if axis not in spatial else 1 for axis, n in enumerate(shape)])
