@@ -164,3 +164,19 @@ def test_a_row_that_is_not_there_and_a_file_without_an_attribute_are_named(capsy
     assert (code, "rows 0 to 2, got -1" in err) == (2, True)
     code, _, err = run(capsys, "explain", "mine.py", "a text")
     assert (code, "mine.py:predict" in err) == (2, True)
+
+
+def test_methods_tells_all_about_one(capsys):
+    assert main(["methods", "integrated_gradients"]) == 0
+    told = capsys.readouterr().out
+    assert all(words in told for words in ("contribution", "steps=50", "pooling=None", "--method integrated_gradients", "completeness"))
+    assert main(["methods", "saliency/vargrad"]) == 0
+    assert "samples=25" in capsys.readouterr().out
+    assert main(["methods", "lime"]) == 0
+    assert "samples=None, variant='paper'" in capsys.readouterr().out
+    assert main(["methods", "pgd"]) == 0
+    assert "wt.attack(model, inputs, 'pgd')" in capsys.readouterr().out
+    assert main(["methods", "slic", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "slic"
+    assert main(["methods", "limee"]) == 2
+    assert "did you mean 'lime'" in capsys.readouterr().err

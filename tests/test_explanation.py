@@ -141,3 +141,30 @@ def test_occlusion_is_the_drop_and_has_errors_only_where_the_fill_draws():
     np.testing.assert_allclose(drawn.standard_errors, np.array([0.5, 1.0]) / 20, rtol=0.15)
     with pytest.raises(ValueError, match="repeats"):
         Occlusion(repeats=1)(question(Additive((1.0, -2.0)), Bits(2, deterministic=False)), generator(0))
+
+
+def test_a_target_that_the_model_does_not_predict_is_not_what_it_says():
+    model = wt.model(lambda batch: np.tile([[0.2, 0.7, 0.1]], (len(batch), 1)), classes=["ant", "bee", "cat"], name="net")
+    found = wt.explain(model, "one two", target="ant")
+    assert found.predicted == "bee"
+    assert "net says bee, and gives ant 0.2" in found.as_html()
+    assert "Model&#39;s score of ant" in found.as_html()
+    assert str(found).startswith("net: ant = 0.2 (lime); the model says bee")
+    assert "net says bee: 0.7" in wt.explain(model, "one two").as_html()
+    assert wt.Explanation.from_json(found.to_json()) == found
+    assert wt.explain(lambda batch: np.ones(len(batch)), "one two").predicted is None
+
+
+def test_it_shows_itself_in_one_line():
+    found = wt.explain(lambda batch: np.ones(len(batch)), "one two three")
+    assert repr(found).startswith("<Explanation of output by lime: 3 parts, one +0, two +0, …>")
+    assert repr(wt.Gallery((found, found))) == "<Gallery 'Explanations' of 2 explanations>"
+
+
+def test_only_lime_speaks_of_bins():
+    background = np.random.default_rng(0).normal(size=(200, 2))
+    found = wt.explain(lambda rows: rows[:, 0], background[0], ["lime", "occlusion"], background=background, names=["a", "b"])
+    assert "≤" in " ".join(found[0].names)
+    assert [name.split(" = ")[0] for name in found[1].names] == ["a", "b"]
+    assert "Condition" in found[0].as_html()
+    assert "Condition" not in found[1].as_html()

@@ -273,9 +273,12 @@ def _explainer(method: Any, options: dict[str, Any], part_names: set[str]) -> An
         allowed = NAMES[method].options
         for name in options:
             if name not in allowed:
-                hint = near(name, allowed | part_names | {"batch_size"})
-                raise TypeError(f"{method} has no option {name!r}{hint}; it has {', '.join(sorted(allowed)) or 'none'}, "
-                                f"and inputs have {', '.join(sorted(part_names))}, batch_size")
+                smooth = f"{method}/smoothgrad"
+                hint = (f" ({smooth} has)" if smooth in NAMES and name in NAMES[smooth].options else
+                        near(name, allowed | part_names | {"batch_size"}))
+                inputs_have = "; ".join(f"{domain}: {', '.join(names)}" for domain, names in inputs.OPTIONS.items())
+                raise TypeError(f"{method} has no option {name!r}{hint}; it has {', '.join(sorted(allowed)) or 'none'}; every "
+                                f"method has batch_size, and by the input ({inputs_have})")
         return NAMES[method].make(**options)
     adapted = foreign.adapt(method, options)
     if adapted is not None:

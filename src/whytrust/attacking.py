@@ -35,8 +35,8 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
 
     `targets` is None (away from what the model says now), "random" (another class, from the seed), a class name or index, or
     one (or None) for each input. `inside` limits where inputs change: booleans shaped like an input or its pixels (or one such
-    array each), or with parts="grid:4x4" numbers of parts, 3 or [0, 5]. `rate` and the like say how sounds are read, as in
-    explain.
+    array each), or with parts="grid:4x4" numbers (from 0) or names of parts, 3 or [0, 5]. `rate` and the like say how
+    sounds are read, as in explain.
 
     Arrays come back in the shape and layout they were given in; files and pictures as the model takes them.
 
@@ -224,7 +224,7 @@ def _refuse_words(given: Any) -> None:
 def _of_parts(read: _Read, inside: Any) -> list[Any]:
     """Numbers of parts -> booleans shaped like each input's pixels, samples or cells; wrong ones are that input's error."""
     inside = [inside] if np.ndim(inside) == 0 else inside
-    chosen = [inside] * len(read.cuts) if all(isinstance(i, int | np.integer) for i in inside) else list(inside)
+    chosen = [inside] * len(read.cuts) if all(isinstance(i, int | np.integer | str) for i in inside) else list(inside)
     if len(chosen) != len(read.cuts):
         raise ValueError(f"inside must be numbers of parts, or such a list for each input: expected {len(read.cuts)}, got "
                          f"{len(chosen)}")
@@ -241,9 +241,11 @@ def _of_parts(read: _Read, inside: Any) -> list[Any]:
 
 def _covered(cut: Parts, numbers: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     d = len(cut.names)
+    numbers = [cut.names.index(i) if isinstance(i, str) and i in cut.names else i for i in numbers]
     wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < d]
     if wrong or not len(numbers):
-        raise ValueError(f"inside must be numbers of parts from 0 to {d - 1}, at least one, got {wrong[0] if wrong else []!r}")
+        raise ValueError(f"inside must be numbers of parts from 0 to {d - 1} (0 is {cut.names[0]!r}) or their names, at least "
+                         f"one, got {wrong[0] if wrong else []!r}")
     where = np.isin(np.asarray(cut.view.spread(np.arange(d, dtype=np.float64))), list(numbers))
     if where.shape not in (shape, shape[1:], shape[:-1]):
         raise ValueError(f"parts must be places in the input, {shape}, got parts shaped {where.shape}: a waveform that is cut "

@@ -8,7 +8,9 @@ import importlib.util
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +18,11 @@ import numpy as np
 
 import whytrust
 from whytrust import api, inputs, loading
-from whytrust.core import need
+from whytrust.attacks import CATALOGUE as ATTACKS
+from whytrust.core import near, need
+from whytrust.explainers import NAMES
+from whytrust.explainers.gradients import Pooled
+from whytrust.explainers.smoothing import Smoothed
 from whytrust.explanation import Explanation, Gallery
 
 EXTRAS = {
@@ -104,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("second", metavar="E2.json")
     diff.add_argument("--out", help="write an .html, .png or .json file: both, and their difference")
     diff.set_defaults(run=_diff)
-    commands.add_parser("methods", help="the catalogue of explainers and parts").set_defaults(run=_methods)
+    methods = commands.add_parser("methods", help="the catalogue of explainers, attacks and parts; with NAME, all about one")
+    methods.add_argument("name", metavar="NAME", nargs="?", help="such as integrated_gradients or pgd")
+    methods.set_defaults(run=_methods)
     commands.add_parser("doctor", help="what is installed and what is not").set_defaults(run=_doctor)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="machine-readable output on stdout")
@@ -165,6 +173,15 @@ def _show(explanations: list[Explanation], options: argparse.Namespace) -> None:
 
 def _methods(options: argparse.Namespace) -> int:
     rows = api.methods()
+    if options.name is not None:
+        rows = [row for row in rows if row["name"] == options.name]
+        if not rows:
+            names = [row["name"] for row in api.methods()]
+            raise ValueError(f"NAME must be one of the catalogue's, got {options.name!r}{near(options.name, names)}; "
+                             "`whytrust methods` lists them")
+        if not options.json:
+            print(_about(rows[0]))
+            return 0
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
@@ -181,6 +198,28 @@ def _methods(options: argparse.Namespace) -> int:
         if row["name"] == "random":
             print("  those with gradients also smoothed: saliency/smoothgrad, …/smoothgrad2, …/vargrad")
     return 0
+
+
+def _about(row: dict[str, Any]) -> str:
+    """One entry of the catalogue in full: what it asks, how it misleads, and its options with their defaults."""
+    lines = [f"{row['name']} ({row['kind']}): {row['about']}"]
+    if "goal" in row:
+        lines.append(f"its scores are meant as {row['goal']}; it needs {'gradients' if row['gradients'] else 'answers alone'}")
+    if row.get("paper"):
+        lines.append(row["paper"])
+    entry, attacks = NAMES.get(row["name"]), {name: cls for name, cls, *_ in ATTACKS}
+    made: Any = attacks.get(row["name"]) if entry is None else entry.method
+    if made is not None:
+        lines += ["", *textwrap.dedent(f"    {made.__doc__}").strip().splitlines()]
+        defaults = {f.name: f.default for f in fields(made) if f.init}
+        if entry is not None and entry.gradients:
+            defaults |= {f.name: f.default for cls in (Pooled, Smoothed) for f in fields(cls) if f.name in entry.options}
+        lines += ["", "options: " + (", ".join(f"{name}={value!r}" for name, value in defaults.items()) or "none")]
+    if row["kind"] == "attack":
+        lines.append(f"in Python: wt.attack(model, inputs, {row['name']!r})")
+    elif row["kind"] == "explainer":
+        lines.append(f"in Python: wt.explain(model, x, {row['name']!r}); on the command line: --method {row['name']}")
+    return "\n".join(lines)
 
 
 def _doctor(options: argparse.Namespace) -> int:

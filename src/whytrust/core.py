@@ -37,9 +37,20 @@ def need(module: str, extra: str) -> Any:
         ) from error
 
 
+ALIASES = {
+    "alpha": ("step",), "baselines": ("baseline",), "eps": ("epsilon",), "hide_color": ("fill",),
+    "internal_batch_size": ("batch_size",), "iters": ("iterations",), "max_iter": ("iterations",), "n_samples": ("samples",),
+    "n_steps": ("steps", "iterations"), "nsamples": ("samples",), "nt_samples": ("samples",), "num_features": ("features",),
+    "num_samples": ("samples",), "perturbations_per_eval": ("batch_size",), "radius": ("epsilon",), "stdevs": ("sigma",),
+    "step_num": ("iterations",), "step_size": ("step",), "steps": ("iterations",), "target": ("targets",),
+}
+"""What other libraries, or other methods here, call an option."""
+
+
 def near(name: str, known: Iterable[str]) -> str:
-    """For the error about a name that nobody knows: the nearest that somebody does."""
-    close = difflib.get_close_matches(name, sorted(known), 1)
+    """For the error about a name that nobody knows: what others call it, or the nearest that somebody does."""
+    names = sorted(known)
+    close = [one for one in ALIASES.get(name, ()) if one in names] or difflib.get_close_matches(name, names, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

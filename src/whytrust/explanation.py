@@ -21,7 +21,7 @@ from whytrust.question import Question
 FORMAT = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a model scores a target as it does: one score a part, larger = speaks more for the target.
 
@@ -30,7 +30,8 @@ class Explanation:
     samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
     with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
     `unsigned` scores say how much a part matters, not whether it speaks for or against. `map` is what the scores were pooled
-    from, one number a pixel or cell, where a method has that.
+    from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for, which need
+    not be the target; None where there is only one output.
     """
 
     scores: Floats
@@ -56,15 +57,25 @@ class Explanation:
     settings: dict[str, Any] = field(default_factory=dict)
     unsigned: bool = False
     map: NDArray[np.float32] | None = None
+    predicted: str | None = None
 
     @classmethod
-    def of(cls, question: Question, method: str, scores: Floats, **more: Any) -> Explanation:
-        """An explanation of a question by its scores; what every explainer must say is filled in from the question."""
-        original = question.original
+    def of(cls, question: Question, method: str, scores: Floats, conditions: bool = False, **more: Any) -> Explanation:
+        """An explanation of a question by its scores; what every explainer must say is filled in from the question.
+
+        With `conditions` the scores of a table row speak of its bins, as LIME's do; else of its values.
+        """
+        original, model = question.original, question.model
+        names, view = tuple(question.parts.names), question.parts.view
+        if isinstance(view, views.TableView) and not conditions:
+            names = tuple(f"{column} = {value}" for column, value in zip(view.columns, view.values, strict=True))
+            view = replace(view, conditions=view.columns)
+        label = int(model.labels(original[None])[0]) if len(original) > 1 else None
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()))
-        return cls(scores=np.asarray(scores, dtype=np.float64), names=tuple(question.parts.names), target=question.target,
-                   target_name=question.model.class_name(question.target, len(original)), method=method,
-                   prediction=float(original[question.target]), view=question.parts.view, model=question.model.name,
+        return cls(scores=np.asarray(scores, dtype=np.float64), target=question.target, method=method, model=model.name,
+                   target_name=model.class_name(question.target, len(original)), view=view, names=names,
+                   prediction=float(original[question.target]),
+                   predicted=None if label is None else model.class_name(label, len(original)),
                    **{"calls": question.memory.calls, **more})
 
     @property
@@ -142,7 +153,7 @@ class Explanation:
             self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
-            calls=self.calls + other.calls, settings={}, unsigned=False,
+            predicted=None, calls=self.calls + other.calls, settings={}, unsigned=False,
             map=None if self.map is None or other.map is None or self.map.shape != other.map.shape else self.map - other.map,
             notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
@@ -215,7 +226,8 @@ class Explanation:
         """The explanation in a few lines of text."""
         kind = "" if self.rules is None else ", a tree"
         kind += ", of the logit" if self.settings.get("explains") == "logit" else ""
-        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind})"]
+        other = f"; the model says {self.predicted}" if self.predicted not in (None, self.target_name) else ""
+        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind}){other}"]
         width = max((len(n) for n, _ in self.as_list(10)), default=0)
         largest = np.abs(self.scores).max()
         digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
@@ -236,6 +248,12 @@ class Explanation:
         rows += [f"  {line}" for line in (self.rules or "").splitlines()]
         return "\n".join(rows + [f"  ! {note}" for note in self.notes])
 
+    def __repr__(self) -> str:
+        """One line: the arrays of an image would fill the screen."""
+        best = ", ".join(f"{name} {score:+.3g}" for name, score in self.as_list(2))
+        more = ", …" if len(self.names) > 2 else ""
+        return f"<Explanation of {self.target_name} by {self.method}: {len(self.names)} parts, {best}{more}>"
+
     def __eq__(self, other: object) -> bool:
         """Equal when every number is (NaN equals NaN)."""
         return isinstance(other, Explanation) and self.to_json() == other.to_json()
@@ -243,7 +261,7 @@ class Explanation:
     __hash__ = None  # type: ignore[assignment]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gallery(Sequence[Explanation]):
     """Several explanations on one page: two models on one input, one model's top classes, or anything else side by side."""
 
@@ -269,6 +287,10 @@ class Gallery(Sequence[Explanation]):
     def __iter__(self) -> Iterator[Explanation]:
         """In order."""
         return iter(self.explanations)
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<Gallery {self.title!r} of {len(self)} explanations>"
 
     def as_html(self) -> str:
         """One self-contained page."""

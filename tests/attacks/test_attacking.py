@@ -250,3 +250,36 @@ def test_the_factor_of_a_picture_is_round_and_fills_it():
         assert factor(np.array([most]), 1.0) == pytest.approx(expected)
     assert np.allclose(blue_orange(np.zeros(2)), 1)
     assert blue_orange(np.array([1.0]))[0, 2] > blue_orange(np.array([1.0]))[0, 0]
+
+
+def test_parts_may_be_named(net):
+    by_name = attack(net, IMAGES, iterations=5, parts="grid:2x2", inside=["segment 2 (top right)"])
+    np.testing.assert_array_equal(by_name.adversarial, attack(net, IMAGES, iterations=5, parts="grid:2x2", inside=1).adversarial)
+    with pytest.raises(ValueError, match=r"0 to 3 \(0 is 'segment 1 \(top left\)'\) or their names, at least one, got 'segment 9'"):
+        attack(net, IMAGES, parts="grid:2x2", inside=["segment 9"])
+
+
+def test_a_failure_comes_with_advice_and_unknown_bounds_are_said(net):
+    weak = attack(net, IMAGES, iterations=1, epsilon=1e-6)
+    assert not weak.success.any()
+    assert any("larger epsilon" in note for note in weak.notes)
+    assert not any("bounds" in note for note in weak.notes)
+    rows = np.random.default_rng(0).normal(size=(3, 5))
+    assert any("bounds=(low, high)" in note for note in attack(random_linear(3, 5), rows, epsilon=9.0).notes)
+    assert not any("bounds" in note for note in attack(random_linear(3, 5), rows, epsilon=9.0, bounds=None).notes)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("eps", "epsilon"), ("steps", "iterations"), ("alpha", "step")])
+def test_what_others_call_an_option_is_understood(net, name, meant):
+    with pytest.raises(TypeError, match=f"no option '{name}' .did you mean '{meant}'"):
+        attack(net, IMAGES, **{name: 1})
+
+
+def test_it_shows_itself_in_one_line(net):
+    assert repr(attack(net, IMAGES, iterations=1)).startswith("<PGD on Sequential: ")
+
+
+def test_a_figure_says_how_many_it_leaves_out(net):
+    found = attack(net, IMAGES, iterations=1)
+    assert found.plot(2).get_suptitle() == "2 of 3 inputs"
+    assert found.plot().get_suptitle() == ""

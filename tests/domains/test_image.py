@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from whytrust.core import generator
 from whytrust.domains.image import FILLS, ImageParts
@@ -58,3 +60,19 @@ def test_an_image_of_foreign_byte_order_is_the_same_image():
     for fill in ("noise", "segment_mean"):
         plain, foreign = (ImageParts.cut(image.astype(kind), "grid:2x2", fill).compose(masks, generator(2)) for kind in ("<f4", ">f4"))
         np.testing.assert_array_equal(plain, foreign)
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 999))
+def test_segments_are_named_by_their_middle_and_pooled_as_a_loop_would(height, width, seed):
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 4, (height, width))
+    parts, map = ImageParts.cut(random.random((height, width)), labels), random.normal(size=(height, width))
+    for k, name in enumerate(parts.names):
+        down, across = np.nonzero(parts.labels == k)
+        y, x = (down.mean() + 0.5) / height, (across.mean() + 0.5) / width
+        if min(abs(v * 3 - e) for v in (y, x) for e in (1, 2)) > 1e-6:
+            place = f"{('top', 'middle', 'bottom')[int(y * 3)]} {('left', 'centre', 'right')[int(x * 3)]}"
+            assert name == f"segment {k + 1} ({place.replace('middle centre', 'centre')})"
+        for how, change in (("mean", lambda m: m), ("mean_abs", np.abs), ("mean_pos", lambda m: np.maximum(m, 0))):
+            np.testing.assert_allclose(parts.pool(map, how)[k], change(map)[parts.labels == k].mean(), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(parts.pool(map, "sum")[k], map[parts.labels == k].sum(), rtol=1e-12, atol=1e-14)

@@ -386,3 +386,43 @@ def test_grad_cam_counts_every_pass():
         net = Counting()
         found = wt.explain(wt.model(net), IMAGE, "grad_cam", target=0, parts="grid:2x2", **more)
         assert found.calls == net.passes
+
+
+def test_the_last_pull_is_the_same_and_lets_the_graph_go():
+    scores, pull = MODEL.linearised(IMAGE[None])
+    weights = np.eye(scores.shape[1])[[TARGET]]
+    first, again, last = pull(weights), pull(weights), pull(weights, last=True)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, last)
+    with pytest.raises(ValueError, match="second time"):
+        pull(weights)
+
+
+@pytest.mark.parametrize(("scale", "said"), [(50.0, True), (0.01, False)])
+def test_a_softmax_that_nobody_mentioned_is_noticed_where_it_is_flat(scale, said):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Flatten(), nn.Linear(192, 3), nn.Softmax(1)).double()
+    net[1].weight.data *= scale
+    found = wt.explain(wt.model(net), IMAGE, "saliency", parts="grid:2x2")
+    assert any("output='logit'" in note for note in found.notes) == said
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"samples": 9}, r"saliency has no option 'samples' \(saliency/smoothgrad has\)"),
+    ({"internal_batch_size": 9}, r"did you mean 'batch_size'\?.*image: fill; text: fill, split"),
+])
+def test_an_option_of_a_neighbour_is_named(options, message):
+    with pytest.raises(TypeError, match=message):
+        wt.explain(MODEL, IMAGE, "saliency", target=0, **options)
+
+
+def test_a_baseline_that_images_do_not_have_is_not_offered():
+    with pytest.raises(ValueError, match=r"black, mean, blurred, noise, a number .* got 'pad', which image inputs do not have"):
+        wt.explain(MODEL, IMAGE, "integrated_gradients", target=0, baseline="pad")
+
+
+def test_grad_cam_finds_and_speaks_against_nothing():
+    text = wt.explain(MODEL, IMAGE, "grad_cam", target=TARGET, parts="grid:2x2").as_html()
+    assert "speaks against" not in text
+    assert "Where the net finds it" in text

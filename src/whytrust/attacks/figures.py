@@ -24,8 +24,8 @@ def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[st
     n = len(clean)
     if n == 0:
         raise ValueError("a figure needs at least one input that did not fail")
-    wide = 2.4 if _is_image(clean[0]) else 4.0
-    picture = matplotlib.Figure(figsize=(max(wide * n, 4.2), 7.2), layout="constrained", facecolor="white")
+    wide, tall = _size(clean[0])
+    picture = matplotlib.Figure(figsize=(max(wide * n, 4.2), 3 * tall + 1.5), layout="constrained", facecolor="white")
     axes = picture.subplots(3, n, squeeze=False)
     for column, (before, after, title) in enumerate(zip(clean, moved, titles, strict=True)):
         draw = _image if _is_image(before) else _map if before.ndim == 2 else _lines
@@ -36,6 +36,16 @@ def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[st
     return picture
 
 
+def _size(first: Floats) -> tuple[float, float]:
+    """Inches of one picture: of an image as it is shaped, so that no white is left around it."""
+    if not _is_image(first):
+        return 4.0, 2.0
+    axis = _channel_axis(first)
+    height, width = (n for a, n in enumerate(first.shape) if a != axis)
+    return (2.4, float(np.clip(2.4 * height / width, 0.8, 2.4))) if width >= height else (
+        float(np.clip(2.4 * width / height, 1.8, 2.4)), 2.4)
+
+
 def factor(change: Floats, room: float) -> float:
     """By how much a difference is made larger to fill `room`: a round number (1, 2, 5, 10, …), so that a reader can divide."""
     most = float(np.abs(change).max(initial=0))
@@ -43,6 +53,10 @@ def factor(change: Floats, room: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(room / most))
     return max(m * power for m in (1, 2, 5) if m * power <= room / most * (1 + 1e-9))
+
+
+def _largest(change: Floats, larger: float) -> str:
+    return f"largest change {np.abs(change).max():.3g}" + ("" if larger == 1 else f",\nshown {larger:g} times as large")
 
 
 def blue_orange(strengths: Floats) -> Floats:
@@ -77,7 +91,7 @@ def _image(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> No
         ax.imshow(picture, interpolation="nearest")
         ax.set_xticks([])
         ax.set_yticks([])
-    axes[2].set_title(f"× {larger:g}, largest change {np.abs(change).max():.3g}\nblue: more, orange: less", fontsize=8)
+    axes[2].set_title(f"{_largest(change, larger)}\nblue: more, orange: less", fontsize=8)
 
 
 def _rgb(array: Floats, low: float, span: float) -> Floats:
@@ -111,5 +125,5 @@ def _lines(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> No
         ax.set_ylim(-1.05 * highest, 1.05 * highest)
         ax.margins(x=0)
         ax.tick_params(labelsize=7)
-    axes[2].set_title(f"× {larger:g}, largest change {np.abs(change).max():.3g}", fontsize=8)
+    axes[2].set_title(_largest(change, larger), fontsize=8)
     axes[2].set_xlabel("sample", fontsize=8)

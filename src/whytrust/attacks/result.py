@@ -41,7 +41,7 @@ class Outcome:
     grey: bool = False  # are its two axes those of a picture, to which the model's axis of channels was added?
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attacked:
     """Adversarial inputs and what the model says of them; `attacked[i]` is input i, `attacked.outcomes[i]` all about it.
 
@@ -211,7 +211,14 @@ class Attacked:
         titles = [f"input {i}{'' if o.success else ', goal not reached'}\n{self.class_name(o.clean_label)} → "
                   f"{self.class_name(o.label)}" for i, o in shown]
         pairs = [(o.clean[None], o.adversarial[None]) if o.grey else (o.clean, o.adversarial) for _, o in shown]
-        return figures.figure([a for a, _ in pairs], [b for _, b in pairs], titles, self.bounds)
+        made = figures.figure([a for a, _ in pairs], [b for _, b in pairs], titles, self.bounds)
+        if len(shown) < len(self.outcomes):
+            made.suptitle(f"{len(shown)} of {len(self.outcomes)} inputs", fontsize=9)
+        return made
+
+    def __repr__(self) -> str:
+        """One line: the arrays would fill the screen."""
+        return f"<{str(self).splitlines()[0]}>"
 
     def __str__(self) -> str:
         """A few lines: how many were fooled, how soon, how far they were moved, and what the model says now."""
@@ -242,8 +249,15 @@ class Attacked:
             notes.append(f"{flat} inputs had a gradient of zero everywhere: nothing could be followed, which is no robustness; "
                          + ("the net saturates or rounds before its logits" if self.logits else
                             "if the model ends in a softmax or sigmoid, give its logits with output='logit'"))
-        if hasattr(self.method, "notes"):
-            notes += self.method.notes([o for o in self.outcomes if o is not None])
+        own = self.method.notes([o for o in self.outcomes if o is not None]) if hasattr(self.method, "notes") else []
+        if not self.success.any() and not flat and not own and not self.method.seeks_truth:
+            notes.append(f"no input was fooled within epsilon and {self.method.iterations} steps: a larger epsilon or more "
+                         "iterations may do it, and several can be tried at once, as epsilon=[0.02, 0.1, 0.3]; that this "
+                         "attack failed is no proof that another would")
+        if self.bounds is None and getattr(self.method, "bounds", None) == "auto":
+            notes.append("no bounds are known for such inputs, so values may have left the range that real ones have; pass "
+                         "bounds=(low, high), or bounds=None if there is none")
+        notes += own
         if self.errors:
             notes.append(f"input {min(self.errors)} failed: {self.errors[min(self.errors)]}"
                          + (f" (and {len(self.errors) - 1} more: see .errors)" if len(self.errors) > 1 else ""))

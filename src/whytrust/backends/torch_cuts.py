@@ -171,9 +171,10 @@ def _layer_name(module: Any, at: str | None) -> str:
                              "sound in time alone (parts='time:16'), or explain the spectrogram itself")
         return found
     if at not in names:
-        near = difflib.get_close_matches(at, names, 3, 0.3) or names[-3:]
-        raise Refused(f"layer must name a layer of {type(module).__name__}, got {at!r}; the nearest are "
-                         f"{', '.join(map(repr, near))}" if names else f"{type(module).__name__} has no layers to name")
+        close = [] if at.isdigit() else difflib.get_close_matches(at, names, 3, 0.3)
+        which = f"{'the nearest' if close else 'its last'} are {', '.join(map(repr, close or names[-3:]))}"
+        raise Refused(f"layer must name a layer of {type(module).__name__}, got {at!r}; {which}" if names else
+                      f"{type(module).__name__} has no layers to name")
     return at
 
 

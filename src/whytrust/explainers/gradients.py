@@ -19,6 +19,9 @@ from whytrust.explainers.spots import Explains, Spot
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
+CERTAIN = 0.99
+"""From this share on a softmax is so flat that its gradient says little."""
+
 
 class Mapping(Protocol):
     """A method that gives a map over an input: a number for each of its values, or for each of its places."""
@@ -84,6 +87,10 @@ class Pooled:
             advice = "" if known else "explain what comes before a softmax or sigmoid (wt.model(net, output='logit')), or "
             yield (f"Every value is 0: where a model saturates, its gradients vanish; {advice}use a method that asks: lime, "
                    "kernel_shap, occlusion.")
+        elif self.explains == "logit" and _squashed_unsaid(spot.question):
+            yield ("The scores look like the end of a softmax or sigmoid, and this one is nearly certain: there gradients are "
+                   "close to 0 and say little of what matters. Give the net without its last step, wt.model(net, "
+                   "output='logit').")
         total = abs(float(map.sum()))
         if self.method.pooling == "sum" and abs(laid.outside) > 0.05 * total:
             share = f"{laid.outside / map.sum():.0%}" if 0 < laid.outside / (map.sum() or -1) <= 1 else f"{laid.outside:.2g}"
@@ -269,6 +276,13 @@ class ExcitationBackprop(GuidedBackprop):
                                  "target's score is made from others' (a softmax, 1 − p or −z); explain the logit "
                                  "(explains='logit'), and of a net with one output the second class")
             yield map
+
+
+def _squashed_unsaid(question: Question) -> bool:
+    """Does a model that does not say what it returns return shares of 1, nearly all of it in one class?"""
+    scores = question.original
+    shares = len(scores) > 1 and bool((scores >= 0).all()) and abs(scores.sum() - 1) < 1e-4
+    return question.model.output is None and shares and scores.max() > CERTAIN
 
 
 def _nothing(spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -220,8 +220,9 @@ def _explain(question: Question, setting: Setting, found: Evidence, fit: local.F
               else "every mask" if sample.exact else f"{setting.sampling}, {lime.design}")
     undecided = local.undecided_ranks(fit, sample.exact)
     return Explanation.of(
-        question, "lime", fit.weights, intercept=fit.intercept, local_prediction=fit.prediction, fidelity=fit.fidelity,
-        fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors, selected=_selected(fit, question.d),
+        question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=fit.prediction,
+        fidelity=fit.fidelity, fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors,
+        selected=_selected(fit, question.d),
         origin=None if (origin == 1).all() else origin, undecided=undecided,
         rules=local.rules(fit, question.parts.names, sample.rows, drawn),
         notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction),

@@ -151,14 +151,14 @@ class Spot:
         given = self.usual_baseline if given is None else given
         if not isinstance(given, str):
             last = getattr(parts, "channels_first", False) and np.shape(given) == (*self.places, *shape[:1])
-            return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial)
+            return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial, self._baselines)
         if given == "black":
             return np.zeros(shape)
         if given == "mean":
             typical = getattr(parts, "typical", None)
             return np.asarray(typical, dtype=np.float64) if typical is not None else np.broadcast_to(
                 self.values.mean(axis=self._spatial, keepdims=True), shape).copy()
-        if given == "blurred" and (self.cut is None or self.cut.spans is None) and parts.domain != "tabular":
+        if given == "blurred" and given in self._baselines:
             sigma = [max(shape[a] for a in self._spatial) / 16 if a in self._spatial else 0.0 for a in range(len(shape))]
             return np.asarray(need("scipy.ndimage", "image").gaussian_filter(self.values, sigma))
         if given == "noise":
@@ -166,8 +166,16 @@ class Spot:
             return np.asarray(generator(self.seed, "baseline").uniform(low, high, shape))
         if given == "pad" and self.cut is not None and self.cut.absent is not None:
             return self.cut.absent
-        raise ValueError(f"baseline must be one of {', '.join(BASELINES)}, a number or an array of shape {shape}, got {given!r}"
-                         + (f", which {parts.domain} inputs do not have" if given in BASELINES else near(given, BASELINES)))
+        raise ValueError(f"baseline must be one of {', '.join(self._baselines)}, a number or an array of shape {shape}, got "
+                         f"{given!r}" + (f", which {parts.domain} inputs do not have" if given in BASELINES else
+                                         near(given, self._baselines)))
+
+    @property
+    def _baselines(self) -> list[str]:
+        """Those by name that an input like this one has."""
+        padded = self.cut is not None and self.cut.absent is not None
+        blurs = (self.cut is None or self.cut.spans is None) and self.question.parts.domain != "tabular"
+        return [name for name in BASELINES if (name != "pad" or padded) and (name != "blurred" or blurs)]
 
     @property
     def usual_baseline(self) -> str:
@@ -278,7 +286,7 @@ def _array(made: Any) -> Floats:
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...]) -> Floats:
+def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...], named: list[str]) -> Floats:
     """A number, a value a channel, or an array as one shaped like the values."""
     try:
         array = _array(given).astype(np.float64)
@@ -287,7 +295,7 @@ def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...]) -> Float
             array = array.reshape([n if axis not in spatial else 1 for axis, n in enumerate(shape)])
         array = np.broadcast_to(array, shape).copy()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"baseline must be one of {', '.join(BASELINES)}, a number or an array shaped like the input, "
+        raise ValueError(f"baseline must be one of {', '.join(named)}, a number or an array shaped like the input, "
                          f"{shape}, got {type(given).__name__} of shape {np.shape(given)}") from error
     if not np.isfinite(array).all():
         raise ValueError("baseline must be finite, got NaN or infinite values")

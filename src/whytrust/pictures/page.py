@@ -94,7 +94,8 @@ def _known(e: Shown) -> list[tuple[str, str, str]]:
     if difference:
         rows = [("Difference of the predictions", signed(e.prediction), "The first prediction minus the second.")]
     else:
-        rows = [("Model's prediction", figures(e.prediction), "What the model itself returns for this input.")]
+        asked = "Model's prediction" if e.predicted in (None, e.target_name) else f"Model's score of {e.target_name}"
+        rows = [(asked, figures(e.prediction), "What the model itself returns for this input.")]
     if e.local_prediction is not None:
         local = "The same difference, by the local models." if difference else (
             "What the simple local model, from which the scores are taken, returns for the same input.")

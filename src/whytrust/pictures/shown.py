@@ -137,6 +137,11 @@ class Shown(Protocol):
         ...
 
     @property
+    def predicted(self) -> str | None:
+        """The class the model decides for; None where it has one output."""
+        ...
+
+    @property
     def map(self) -> NDArray[np.float32] | None:
         """What the scores were pooled from, one number a place, where there is that."""
         ...
@@ -227,7 +232,14 @@ def headline(e: Shown) -> str:
     who = "The model" if e.model == "model" else in_place(e.model)
     if e.target_name == "output":
         return f"{who} predicts {figures(e.prediction)}"
+    if e.predicted not in (None, e.target_name):
+        return f"{who} says {in_place(str(e.predicted))}, and gives {target} {figures(e.prediction)}"
     return f"{who} says {target}: {figures(e.prediction)}"
+
+
+def one_sided(e: Shown) -> bool:
+    """Does the method look for the target alone, so that no score speaks against it?"""
+    return e.method.partition("/")[0] in ("grad_cam", "excitation_backprop") and not (np.asarray(e.scores) < 0).any()
 
 
 def meanings(e: Shown) -> tuple[str, str]:
@@ -237,6 +249,8 @@ def meanings(e: Shown) -> tuple[str, str]:
     if e.unsigned:
         what = "the prediction" if e.target_name == "output" else e.target_name
         return f"matters to {what}, for or against", ""
+    if one_sided(e):
+        return f"where the net finds {'the prediction' if e.target_name == 'output' else e.target_name}", ""
     if e.target_name == "output":
         return "raises the prediction", "lowers the prediction"
     return f"speaks for {e.target_name}", f"speaks against {e.target_name}"
@@ -248,6 +262,8 @@ def question(e: Shown) -> str:
         return "Where the two differ"
     if e.unsigned:
         return "What it depends on, for or against"
+    if one_sided(e):
+        return "Where the net finds it"
     return "What raises it, and what lowers it" if e.target_name == "output" else "What speaks for it, and what against"
 
 

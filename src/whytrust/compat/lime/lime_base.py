@@ -136,10 +136,10 @@ class PlainLime:
             local.notes(local.plain_sample(rows, scores, weights), fit, float(question.original[question.target]), None))
         regressor = type(self.regressor).__name__ if own else "ridge"
         return Explanation.of(
-            question, "lime", fit.weights, intercept=fit.intercept, local_prediction=fit.prediction, fidelity=fit.fidelity,
-            fidelity_fresh=None if np.isnan(fit.fidelity_fresh) else fit.fidelity_fresh, standard_errors=fit.standard_errors,
-            selected=selected, origin=None if (rows[0] == 1).all() else rows[0], notes=notes,
-            undecided=local.undecided_ranks(fit, exact=False),
+            question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=fit.prediction,
+            fidelity=fit.fidelity, fidelity_fresh=None if np.isnan(fit.fidelity_fresh) else fit.fidelity_fresh,
+            standard_errors=fit.standard_errors, selected=selected, origin=None if (rows[0] == 1).all() else rows[0],
+            notes=notes, undecided=local.undecided_ranks(fit, exact=False),
             settings={"variant": "reference", "samples": len(rows), "design": "plain", "distance": _named(self.metric),
                       "kernel": _named(self.kernel), "selection": self.selection, "features": self.features,
                       "regressor": regressor})

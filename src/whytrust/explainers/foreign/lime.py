@@ -52,8 +52,8 @@ class LimeResult:
         used = laid.scores if origin is None else laid.scores * origin
         local, score, notes = self._fit(label, intercept + float(used.sum()))
         return Explanation.of(
-            question, name, laid.scores, intercept=intercept, local_prediction=local, fidelity=score, origin=origin,
-            selected=chosen, notes=(*notes, *laid.notes), calls=question.memory.calls + self.calls,
+            question, name, laid.scores, conditions=True, intercept=intercept, local_prediction=local, fidelity=score,
+            origin=origin, selected=chosen, notes=(*notes, *laid.notes), calls=question.memory.calls + self.calls,
             settings={**plain_settings({}, self.pooling), **self.settings})
 
     def _kind(self) -> str:
