@@ -1,12 +1,18 @@
 import pickle
 import tracemalloc
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 import whytrust as wt
 from whytrust.core import generator
+from whytrust.domains.image import ImageParts
+from whytrust.explainers import NAMES
+from whytrust.progress import Progress
+from whytrust.question import Question
 
 GOOD = lambda texts: np.array([[0.2, 0.8] if "good" in t else [0.7, 0.3] for t in texts])  # noqa: E731
 IMAGE = np.kron(np.random.default_rng(0).random((2, 2, 3)), np.ones((8, 8, 1)))
@@ -370,3 +376,35 @@ def test_bytes_for_a_bare_net_are_said_aloud():
     batch = wt.explain(net, torch.rand(2, 3, 8, 8), **options)
     assert len(batch) == 2
     assert not any("pixels as they are" in note for note in batch[0].notes)
+
+
+def test_progress_says_how_much_is_left_where_that_is_known():
+    progress = Progress("explaining")
+    progress.start = 0.0
+    with progress.expect(100):
+        progress(20)
+        with progress.expect(10):  # a piece of the whole
+            assert progress.words(2.0) == "20 of 100 model calls, 10 a second, 8 s left"
+        progress.item = "input 2 of 3, "
+        assert progress.words(2.0).startswith("input 2 of 3, 20 of 100")
+    assert progress.words(2.0) == "input 2 of 3, 20 model calls, 10 a second, 2 s"
+
+
+def test_smoothed_integrated_gradients_expect_every_call():
+    seen, expected = [0], []
+
+    class Watch:
+        def __call__(self, calls):
+            seen[0] += calls
+
+        @contextmanager
+        def expect(self, calls):
+            expected.append((seen[0], calls))
+            yield
+
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2))
+    question = Question(wt.model(net), ImageParts.cut(np.ones((1, 4, 4)), "grid:2x2", layout="NCHW"), 0, on_calls=Watch())
+    NAMES["integrated_gradients/smoothgrad"].make(samples=3, steps=4)(question, generator(0))
+    before, calls = expected[0]
+    assert calls == 12
+    assert seen[0] - before - calls == 1  # what the model says of the input itself

@@ -109,6 +109,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
         errors: dict[int, Exception] = {}
         each = [e.each(len(items)) if hasattr(e, "each") else [e] * len(items) for e in given.explainers]
         for index, item in enumerate(items):
+            progress.item = f"input {index + 1} of {len(items)}, "
             try:
                 results.append(replace(ask, explainers=tuple(e[index] for e in each))(item, progress))
             except (ValueError, TypeError, OSError) as error:

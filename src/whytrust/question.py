@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -287,6 +288,13 @@ class Question:
         self.memory.calls += calls
         if self.on_calls is not None:
             self.on_calls(calls)
+
+    @contextmanager
+    def expecting(self, calls: int) -> Iterator[None]:
+        """Inside, the model will be asked about so many inputs: whoever shows progress may say how long that takes."""
+        expect = getattr(self.on_calls, "expect", None)
+        with nullcontext() if expect is None else expect(calls):
+            yield
 
     def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
         if not self.batch_size and not self.memory.batch:

@@ -83,18 +83,19 @@ class Smoothed:
         seen, noisy = 0, np.empty((min(spot.size, self.samples), *value.shape))
         mean: Floats = np.zeros(())
         squares = step = rest = mean
-        while seen < self.samples:
-            some = noisy[:self.samples - seen]
-            rng.standard_normal(out=some)
-            some *= scale
-            some += value
-            for map in self.method.maps(spot, some):
-                if not seen:
-                    mean, squares, step, rest = (np.zeros(map.shape) for _ in range(4))
-                seen += 1
-                # Running sums in place: arrays as large as an image are slow to get anew for every sample.
-                np.subtract(map, mean, out=step)
-                mean += np.divide(step, seen, out=rest)
-                np.subtract(map, mean, out=rest)
-                squares += np.multiply(rest, step, out=rest)
+        with spot.question.expecting(self.samples * getattr(self.method, "steps", 1)):
+            while seen < self.samples:
+                some = noisy[:self.samples - seen]
+                rng.standard_normal(out=some)
+                some *= scale
+                some += value
+                for map in self.method.maps(spot, some):
+                    if not seen:
+                        mean, squares, step, rest = (np.zeros(map.shape) for _ in range(4))
+                    seen += 1
+                    # Running sums in place: arrays as large as an image are slow to get anew for every sample.
+                    np.subtract(map, mean, out=step)
+                    mean += np.divide(step, seen, out=rest)
+                    np.subtract(map, mean, out=rest)
+                    squares += np.multiply(rest, step, out=rest)
         return mean, squares / self.samples

@@ -129,11 +129,12 @@ class Spot:
 
     def pulled(self, n: int, make: Callable[[slice], Floats]) -> Iterator[tuple[Floats, Floats]]:
         """(the target's score, its gradient) at each of n values, which `make` gives a batch at a time."""
-        for start in range(0, n, self.size):
-            values = make(slice(start, min(start + self.size, n)))
-            scores, gradients = self.model.vjp(values, self.weights)
-            self._counted(scores)
-            yield from zip(self.of_target(scores), gradients, strict=True)
+        with self.question.expecting(n):
+            for start in range(0, n, self.size):
+                values = make(slice(start, min(start + self.size, n)))
+                scores, gradients = self.model.vjp(values, self.weights)
+                self._counted(scores)
+                yield from zip(self.of_target(scores), gradients, strict=True)
 
     def scores(self, values: Floats) -> Floats:
         """The target's score at each of a few values."""
