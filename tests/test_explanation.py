@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -168,3 +169,38 @@ def test_only_lime_speaks_of_bins():
     assert [name.split(" = ")[0] for name in found[1].names] == ["a", "b"]
     assert "Condition" in found[0].as_html()
     assert "Condition" not in found[1].as_html()
+
+
+def test_what_means_different_things_is_not_subtracted():
+    background = np.random.default_rng(0).normal(size=(200, 2))
+    lime, shap, noise = wt.explain(lambda rows: rows[:, 0], background[0], ["lime", "kernel_shap", "random"], background=background)
+    difference = lime.minus(shap)  # the same row, however its columns are called
+    np.testing.assert_allclose(difference.scores, lime.scores - shap.scores)
+    assert "by lime" in difference.target_name
+    assert "by kernel_shap" in difference.target_name
+    assert any("different methods" in note for note in difference.notes)
+    with pytest.raises(ValueError, match=r"scores mean the same, got lime: signed scores, and random: sizes without a sign"):
+        lime.minus(dataclasses.replace(noise, unsigned=True))
+
+
+def test_print_says_what_it_leaves_out():
+    text = " ".join("abcdefghijklm")
+    assert "… 3 more, of smaller size" in str(wt.explain(lambda batch: np.ones(len(batch)), text, features="all"))
+
+
+@pytest.mark.parametrize("predicted", [5, ["a"]])
+def test_a_prediction_from_a_file_must_be_text(pair, predicted):
+    with pytest.raises(ValueError, match="predicted and caution must be text"):
+        wt.Explanation.from_json({**pair[0].to_json(), "predicted": predicted})
+
+
+def test_cards_of_several_methods_are_headed_by_them():
+    several = wt.Gallery(wt.explain(lambda batch: np.ones(len(batch)), "one two", ["lime", "occlusion"]))
+    assert "<h2><bdi>occlusion</bdi></h2>" in several.as_html()
+    several.plot()
+
+
+def test_random_scores_are_called_so():
+    found = wt.explain(lambda batch: np.ones(len(batch)), "one two", "random")
+    assert "speaks" not in found.as_html()
+    assert any("drawn at random" in note for note in found.notes)

@@ -12,12 +12,15 @@ from whytrust import inputs
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import Parts, generator, near
+from whytrust.core import ALIASES, Parts, generator, near
 from whytrust.explainers import CATALOGUE, NAMES, foreign
 from whytrust.explainers.gradients import Pooled
 from whytrust.explanation import Explanation
 from whytrust.progress import Progress
 from whytrust.question import Question
+
+FAR_FROM_ONE = 64.0
+"""Floats above this are no image that was scaled or normalised for a net."""
 
 
 class SomeFailed(ValueError):
@@ -170,10 +173,10 @@ class _Asking:
         image = getattr(question.parts, "image", None)
         if self.model.preprocess is not None or not getattr(self.model.function, "takes_floats", False):
             return ()
-        if image is None or image.dtype.kind not in "ui" or image.max() <= 1:
+        if image is None or image.max() <= (1 if image.dtype.kind in "ui" else FAR_FROM_ONE):
             return ()
-        return (f"The net was given pixels as they are, 0 to {image.max()}: if it was trained on other numbers, such as 0 to "
-                "1, this explains a prediction that means nothing; say how to scale them with wt.model(net, preprocess=…).",)
+        return (f"The net was given pixels as they are, up to {image.max():g}: if it was trained on other numbers, such as 0 "
+                "to 1, this explains a prediction that means nothing; say how to scale them with wt.model(net, preprocess=…).",)
 
     def _surely_a_target(self) -> bool:
         """Can no call be wasted on a target that does not exist? (A name that no class has is an error at once.)"""
@@ -248,7 +251,7 @@ def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
         stray = next((name for name in options if name not in claimed and not foreigners), None)
         if stray is not None:
             names = ", ".join(one if isinstance(one, str) else type(one).__name__ for one in method)
-            raise TypeError(f"none of {names} has an option {stray!r}{near(stray, claimed | part_names)}")
+            raise TypeError(f"none of {names} has an option {stray!r}{near(stray, claimed | part_names | {'batch_size'})}")
         explainers = tuple(_explainer(one, _taken(one, options, own.get(place), claimed), part_names)
                            for place, one in enumerate(method))
     if any(getattr(one, "variant", None) == "reference" for one in explainers) and "background" in of_parts:
@@ -269,14 +272,21 @@ def _explainer(method: Any, options: dict[str, Any], part_names: set[str]) -> An
     """An explainer by its name, or whatever else can be one."""
     if isinstance(method, str):
         if method not in NAMES:
+            if method in {name for name, *_ in ATTACKS}:
+                raise ValueError(f"{method} is an attack, which changes inputs and explains nothing: wt.attack(model, inputs, "
+                                 f"{method!r}), in Python")
+            listed = [name.strip() for name in method.split(",")]
+            hint = f"; for several pass a list, {listed}" if len(listed) > 1 and all(n in NAMES for n in listed) else near(
+                method, NAMES)
             raise ValueError(f"method must be one of {', '.join(e.name for e in CATALOGUE)}, those with gradients also with "
-                             f"/smoothgrad, /smoothgrad2 or /vargrad, got {method!r}{near(method, NAMES)}")
+                             f"/smoothgrad, /smoothgrad2 or /vargrad, got {method!r}{hint}")
         allowed = NAMES[method].options
         for name in options:
             if name not in allowed:
                 smooth = f"{method}/smoothgrad"
-                hint = (f" ({smooth} has)" if smooth in NAMES and name in NAMES[smooth].options else
-                        near(name, allowed | part_names | {"batch_size"}))
+                hint = near(name, allowed | part_names | {"batch_size"})
+                if smooth in NAMES and (theirs := {name, *ALIASES.get(name, ())} & (NAMES[smooth].options - allowed)):
+                    hint = f" ({smooth} has{'' if name in theirs else ' ' + repr(min(theirs))})"
                 inputs_have = "; ".join(f"{domain}: {', '.join(names)}" for domain, names in inputs.OPTIONS.items())
                 raise TypeError(f"{method} has no option {name!r}{hint}; it has {', '.join(sorted(allowed)) or 'none'}; every "
                                 f"method has batch_size, and by the input ({inputs_have})")

@@ -130,7 +130,7 @@ def _refused(model: CheckedModel, read: _Read) -> Exception | None:
         try:
             if isinstance(array, Exception):
                 raise array
-            model(array[None])
+            model(array[None].copy())  # a preprocessing may work in place
             return None
         except (ValueError, TypeError, OSError) as error:
             first = first or error
@@ -223,7 +223,8 @@ def _refuse_words(given: Any) -> None:
 
 def _of_parts(read: _Read, inside: Any) -> list[Any]:
     """Numbers of parts -> booleans shaped like each input's pixels, samples or cells; wrong ones are that input's error."""
-    inside = [inside] if np.ndim(inside) == 0 else inside
+    single = isinstance(inside, int | str | np.generic) or getattr(inside, "ndim", 1) == 0
+    inside = [inside.item() if hasattr(inside, "item") else inside] if single else list(inside)
     chosen = [inside] * len(read.cuts) if all(isinstance(i, int | np.integer | str) for i in inside) else list(inside)
     if len(chosen) != len(read.cuts):
         raise ValueError(f"inside must be numbers of parts, or such a list for each input: expected {len(read.cuts)}, got "
@@ -241,6 +242,7 @@ def _of_parts(read: _Read, inside: Any) -> list[Any]:
 
 def _covered(cut: Parts, numbers: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     d = len(cut.names)
+    numbers = [numbers] if isinstance(numbers, int | str | np.integer) else [] if numbers is None else numbers
     numbers = [cut.names.index(i) if isinstance(i, str) and i in cut.names else i for i in numbers]
     wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < d]
     if wrong or not len(numbers):

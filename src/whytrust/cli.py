@@ -210,7 +210,8 @@ def _about(row: dict[str, Any]) -> str:
     entry, attacks = NAMES.get(row["name"]), {name: cls for name, cls, *_ in ATTACKS}
     made: Any = attacks.get(row["name"]) if entry is None else entry.method
     if made is not None:
-        lines += ["", *textwrap.dedent(f"    {made.__doc__}").strip().splitlines()]
+        docs = [made, *([Smoothed] if entry is not None and entry.smoothing else [])]
+        lines += [line for cls in docs for line in ("", *textwrap.dedent(f"    {cls.__doc__}").strip().splitlines())]
         defaults = {f.name: f.default for f in fields(made) if f.init}
         if entry is not None and entry.gradients:
             defaults |= {f.name: f.default for cls in (Pooled, Smoothed) for f in fields(cls) if f.name in entry.options}

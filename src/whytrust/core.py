@@ -50,7 +50,7 @@ ALIASES = {
 def near(name: str, known: Iterable[str]) -> str:
     """For the error about a name that nobody knows: what others call it, or the nearest that somebody does."""
     names = sorted(known)
-    close = [one for one in ALIASES.get(name, ()) if one in names] or difflib.get_close_matches(name, names, 1)
+    close = [one for one in ALIASES.get(name, ()) if one in names] or difflib.get_close_matches(name.lower(), names, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -31,7 +31,7 @@ class Explanation:
     with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
     `unsigned` scores say how much a part matters, not whether it speaks for or against. `map` is what the scores were pooled
     from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for, which need
-    not be the target; None where there is only one output.
+    not be the target; None where there is only one output. `caution` says how the method misleads, where no number does.
     """
 
     scores: Floats
@@ -58,6 +58,7 @@ class Explanation:
     unsigned: bool = False
     map: NDArray[np.float32] | None = None
     predicted: str | None = None
+    caution: str = ""
 
     @classmethod
     def of(cls, question: Question, method: str, scores: Floats, conditions: bool = False, **more: Any) -> Explanation:
@@ -131,10 +132,19 @@ class Explanation:
 
     def minus(self, other: Explanation) -> Explanation:
         """What changed from `other` to this one, part by part; both must explain the same parts."""
-        if self.names != other.names:
+        if self.names != other.names and not _same_row(self.view, other.view):
             raise ValueError(f"explanations can be subtracted when they have the same parts: got {len(self.names)} parts "
                              f"({', '.join(self.names[:3])}…) and {len(other.names)} ({', '.join(other.names[:3])}…)")
+        units = [(e.unsigned, e.settings.get("explains") == "logit") for e in (self, other)]
+        if units[0] != units[1]:
+            told = [f"{e.method}: {'sizes without a sign' if u[0] else 'signed scores'}{', of the logit' if u[1] else ''}"
+                    for e, u in zip((self, other), units, strict=True)]
+            raise ValueError(f"explanations can be subtracted when their scores mean the same, got {told[0]}, and {told[1]}; "
+                             "choose pooling= and explains= alike")
         errors, notes = None, []
+        if self.method != other.method:
+            notes.append(f"The two come from different methods, {self.method} and {other.method}, whose scores are meant to "
+                         "say different things: read the signs, not the sizes.")
         if any(e.selected is not None and not e.selected.all() for e in (self, other)):
             notes.append("Parts that one of the two left out count as 0 there, with no standard error; explain both with "
                          "features='all' to compare every part.")
@@ -148,12 +158,13 @@ class Explanation:
         local = None
         if self.local_prediction is not None and other.local_prediction is not None:
             local = self.local_prediction - other.local_prediction
-        both = (f"{self.target_name} ({self.model})", f"{other.target_name} ({other.model})")
+        by = ["", ""] if self.method == other.method else [f" by {self.method}", f" by {other.method}"]
+        both = (f"{self.target_name} ({self.model}){by[0]}", f"{other.target_name} ({other.model}){by[1]}")
         return replace(
             self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
-            predicted=None, calls=self.calls + other.calls, settings={}, unsigned=False,
+            predicted=None, caution="", calls=self.calls + other.calls, settings={}, unsigned=False,
             map=None if self.map is None or other.map is None or self.map.shape != other.map.shape else self.map - other.map,
             notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
@@ -197,6 +208,8 @@ class Explanation:
             if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
                 raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
         views.check(made.view, len(made.names))
+        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str):
+            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r}")
         if not isinstance(made.settings, dict) or not isinstance(made.unsigned, bool):
             raise ValueError(f"settings must be an object and unsigned true or false, got {type(made.settings).__name__} and "
                              f"{made.unsigned!r}")
@@ -238,6 +251,9 @@ class Explanation:
             # As on the page: ± is the 95 % range, not the standard error.
             spread = f" ± {1.96 * errors[name]:{form}}" if name in errors else ""
             rows.append(f"  {name:<{width}}  {score:{sign}{form}}{spread}")
+        left = len(self.as_list()) - 10
+        if left > 0:
+            rows.append(f"  … {left} more, of smaller size")
         if self.fidelity is not None:
             fresh = "" if self.fidelity_fresh is None else f", {self.fidelity_fresh:.2f} on unseen samples"
             rows.append(f"  fidelity {self.fidelity:.2f}{fresh}; {self.calls} model calls")
@@ -250,7 +266,8 @@ class Explanation:
 
     def __repr__(self) -> str:
         """One line: the arrays of an image would fill the screen."""
-        best = ", ".join(f"{name} {score:+.3g}" for name, score in self.as_list(2))
+        sign = "" if self.unsigned else "+"
+        best = ", ".join(f"{name} {score:{sign}.3g}" for name, score in self.as_list(2))
         more = ", …" if len(self.names) > 2 else ""
         return f"<Explanation of {self.target_name} by {self.method}: {len(self.names)} parts, {best}{more}>"
 
@@ -317,6 +334,12 @@ class Gallery(Sequence[Explanation]):
 
     def _repr_html_(self) -> str:
         return page.fragment(self.explanations)
+
+
+def _same_row(one: View, other: View) -> bool:
+    """Are both views of one table row? LIME calls its columns by their bins, other methods by their values."""
+    rows = isinstance(one, views.TableView) and isinstance(other, views.TableView)
+    return rows and (one.columns, one.values) == (other.columns, other.values)  # type: ignore[attr-defined]
 
 
 DRAWN = ("style", "top", "width")

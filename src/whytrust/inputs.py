@@ -62,6 +62,8 @@ def prepare(options: dict[str, Any]) -> dict[str, Any]:
     background = options.get("background")
     if background is None:
         return options
+    if hasattr(background, "detach"):
+        background = background.detach().cpu().numpy()
     if isinstance(background, tabular.TableStatistics):
         given = [name for name in ("bins", "categorical", "names") if name in options]
         if given:

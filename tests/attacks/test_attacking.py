@@ -1,5 +1,8 @@
 """What a user types."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -283,3 +286,58 @@ def test_a_figure_says_how_many_it_leaves_out(net):
     found = attack(net, IMAGES, iterations=1)
     assert found.plot(2).get_suptitle() == "2 of 3 inputs"
     assert found.plot().get_suptitle() == ""
+
+
+def test_a_preprocessing_in_place_leaves_the_users_inputs_alone():
+    def shift(batch):
+        batch -= 0.5
+        return batch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3))
+    rows = np.random.default_rng(0).random((2, 12)).astype(np.float32)
+    given = rows.copy()
+    found, honest = (attack(wt.model(net, output="logit", preprocess=p), given, epsilon=0.3) for p in (shift, lambda b: b - 0.5))
+    np.testing.assert_array_equal(given, rows)
+    np.testing.assert_array_equal(found.clean, rows)
+    np.testing.assert_array_equal(found.adversarial, honest.adversarial)
+
+
+@pytest.mark.parametrize(("options", "advice"), [
+    ({"epsilon": 1e-6}, r"epsilon=\[2e-06, 5e-06, 1e-05\];"), ({"epsilon": 0.3, "step": 1e-9}, r"epsilon=\[0.6\];"),
+    ({"epsilon": 1e-6, "targets": "dog"}, "no input reached its target"), ({"epsilon": [1e-7, 1e-6]}, "may do it; that this"),
+    ({"epsilon": 1e-6, "units": "input"}, r"epsilon=\[2e-06")])
+def test_advice_goes_beyond_what_was_tried(net, options, advice):
+    weak = attack(net, IMAGES, iterations=1, **options)
+    assert any(re.search(advice, note) for note in weak.notes)
+
+
+def test_a_missed_margin_is_not_blamed_on_epsilon(net):
+    found = attack(net, IMAGES, epsilon=0.9, margin=1e5, iterations=30)
+    assert (found.labels != found.clean_labels).any()
+    assert any("none by the margin of 100000" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("inside", [[[0], 1], [["segment 1 (top left)"], "segment 2 (top right)"]])
+def test_parts_of_each_input_may_be_one_or_several(net, inside):
+    found = attack(net, IMAGES[:2], iterations=3, parts="grid:2x2", inside=inside)
+    changed = found.adversarial != found.clean
+    assert not changed[0, 0, :, 3:].any()
+    assert not changed[1, 0, :, :3].any()
+
+
+def test_one_multiplier_for_all_inputs_of_a_figure(net):
+    small, large = (attack(net, IMAGES[:1], epsilon=e, iterations=20, stop="never") for e in (0.02, 0.4))
+    both = small.outcomes + large.outcomes
+    titles = [ax.get_title() for ax in replace(small, outcomes=both).plot().axes]
+    assert len({title.partition("shown ")[2] for title in titles if "largest" in title}) == 1
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 40), (3, 40, 4), (2, 2), (12,), (500,), (6, 9), (1, 1, 7)])
+def test_every_shape_is_drawn(shape):
+    size = int(np.prod(shape))
+    found = attack(random_linear(2, size), [np.random.default_rng(i).random(shape) for i in range(2)], epsilon=0.5, bounds=None)
+    figure = found.plot()
+    figure.canvas.draw()
+    assert min(figure.get_size_inches()) > 2

@@ -424,5 +424,86 @@ def test_a_baseline_that_images_do_not_have_is_not_offered():
 
 def test_grad_cam_finds_and_speaks_against_nothing():
     text = wt.explain(MODEL, IMAGE, "grad_cam", target=TARGET, parts="grid:2x2").as_html()
-    assert "speaks against" not in text
+    assert "speaks against square" not in text.replace("class 2", "square")
+    assert "where the net finds class 2" in text
     assert "Where the net finds it" in text
+
+
+def in_place(batch):
+    batch -= 0.5
+    return batch
+
+
+@pytest.mark.parametrize("methods", [[e.name for e in GRADIENT], [e.name for e in GRADIENT][::-1], *([e.name] for e in GRADIENT),
+                                     ["saliency/smoothgrad", "grad_cam/smoothgrad", "integrated_gradients"]], ids=str)
+def test_a_preprocessing_that_works_in_place_changes_no_number(methods):
+    models = [wt.model(nets.residual(), preprocess=p, layout="NCHW") for p in (in_place, lambda batch: batch - 0.5)]
+    image = IMAGE.copy()
+    mine, theirs = (wt.explain(m, image, methods, target=1, parts="grid:2x2") for m in models)
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(a.scores, b.scores)
+        assert a.prediction == b.prediction
+    np.testing.assert_array_equal(image, IMAGE)
+
+
+@pytest.mark.parametrize("how", ["mean", "mean_abs", "mean_pos", "sum", "signed_max"])
+@pytest.mark.parametrize("method", ["saliency", "integrated_gradients", "guided_backprop", "saliency/vargrad"])
+def test_the_map_pooled_as_it_says_is_the_scores(method, how):
+    labels = np.random.default_rng(2).integers(0, 5, (8, 8))
+    found = wt.explain(MODEL, IMAGE, method, target=TARGET, parts=labels, pooling=how)
+    parts = ImageParts.cut(IMAGE, labels, layout="NCHW")
+    np.testing.assert_allclose(parts.pool(found.map, how), found.scores, rtol=1e-5, atol=1e-7 * np.abs(found.scores).max())
+
+
+def test_whole_numbers_that_float32_does_not_hold_are_no_wrapping():
+    image = (2**30 + np.random.default_rng(0).integers(0, 100, (3, 8, 8))).astype(np.int32)
+    model = wt.model(nets.residual(), preprocess=lambda z: (z - float(2**30)) / 100, layout="NCHW")
+    found = wt.explain(model, image, "saliency", target=1, parts="grid:2x2")
+    same = wt.explain(wt.model(nets.residual(), layout="NCHW"), (image - float(2**30)) / 100, "saliency", target=1, parts="grid:2x2")
+    np.testing.assert_allclose(found.scores * 100, same.scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize("baseline", [1j, [[1, 2], [3]], "blak", np.ones((2, 2)), np.nan, "text"])
+def test_what_is_no_baseline_is_one_error(baseline):
+    with pytest.raises(ValueError, match="baseline must be"):
+        wt.explain(MODEL, IMAGE, "integrated_gradients", target=0, baseline=baseline)
+
+
+def test_a_small_baseline_is_recorded():
+    found = wt.explain(MODEL, IMAGE, "integrated_gradients", target=0, baseline=[0.1, 0.2, 0.3])
+    assert found.settings["baseline"] == [0.1, 0.2, 0.3]
+
+
+def test_noise_of_an_input_without_a_range_is_said_to_be_none():
+    flat = np.full((3, 8, 8), 0.4)
+    for method in ("saliency/smoothgrad", "saliency/vargrad"):
+        found = wt.explain(MODEL, flat, method, target=0, parts="grid:2x2", samples=2)
+        assert [note for note in found.notes if "sigma=" in note]
+        assert not any("saturates" in note for note in found.notes)
+    assert not wt.explain(MODEL, flat, "saliency/vargrad", target=0, parts="grid:2x2", samples=2, sigma=0.1).notes
+    with pytest.raises(ValueError, match="pass one of them"):
+        wt.explain(MODEL, flat, "saliency/vargrad", target=0, noise=0.1, sigma=0.1)
+
+
+def test_a_smoothed_grad_cam_states_its_layer():
+    assert wt.explain(MODEL, IMAGE, "grad_cam/smoothgrad", target=0, parts="grid:2x2", samples=2).settings["layer"] == "second"
+
+
+def test_a_softmax_that_is_called_a_logit_is_noticed():
+    net = nn.Sequential(nets.residual(), nn.Softmax(1))
+    for method in ("saliency", "guided_backprop", "integrated_gradients", "grad_cam"):
+        found = wt.explain(wt.model(net, output="logit"), IMAGE, method, parts="grid:2x2")
+        assert any("squashes it once more" in note for note in found.notes)
+        assert not any("squashes" in note for note in wt.explain(wt.model(nets.residual(), output="logit"), IMAGE, method,
+                                                                 parts="grid:2x2").notes)
+
+
+def test_a_page_says_how_a_method_misleads():
+    assert "flat where the net saturates" in wt.explain(MODEL, IMAGE, "saliency", target=0, parts="grid:2x2").as_html()
+
+
+@pytest.mark.parametrize(("method", "message"), [
+    ("saliency,grad_cam", r"pass a list, \['saliency', 'grad_cam'\]"), ("pgd", r"is an attack.*wt\.attack"), ("LIME", "did you mean 'lime'")])
+def test_a_method_that_is_none_is_told_what_it_may_be(method, message):
+    with pytest.raises(ValueError, match=message):
+        wt.explain(MODEL, IMAGE, method)

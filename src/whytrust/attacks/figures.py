@@ -14,6 +14,8 @@ from whytrust.core import Floats, need
 UP, DOWN = (0 / 255, 114 / 255, 178 / 255), (221 / 255, 107 / 255, 0 / 255)
 """Blue for more, orange for less: told apart by readers with any of the common colour-vision deficiencies."""
 
+FEW = 100
+"""Rows of so many numbers are drawn as bars; longer ones as a line."""
 NOTHING = 1e-6
 """A change below this share of an input's range is not blown up: it could not be told from rounding."""
 
@@ -24,12 +26,20 @@ def figure(clean: Sequence[Floats], moved: Sequence[Floats], titles: Sequence[st
     n = len(clean)
     if n == 0:
         raise ValueError("a figure needs at least one input that did not fail")
-    wide, tall = _size(clean[0])
+    sizes = [_size(array) for array in clean]
+    wide, tall = max(w for w, _ in sizes), max(t for _, t in sizes)
     picture = matplotlib.Figure(figsize=(max(wide * n, 4.2), 3 * tall + 1.5), layout="constrained", facecolor="white")
     axes = picture.subplots(3, n, squeeze=False)
+    pictures = [pair for pair in zip(clean, moved, strict=True) if _is_image(pair[0])]
+    # One for all, so that the inputs' changes can be compared.
+    larger = min((factor(after.astype(np.float64) - before, _range(before, after, bounds)[1]) for before, after in pictures),
+                 default=1.0)
     for column, (before, after, title) in enumerate(zip(clean, moved, titles, strict=True)):
-        draw = _image if _is_image(before) else _map if before.ndim == 2 else _lines
-        draw([axes[row][column] for row in range(3)], before, after, bounds)
+        below = [axes[row][column] for row in range(3)]
+        if _is_image(before):
+            _image(below, before, after, _range(before, after, bounds), larger)
+        else:
+            (_map if before.ndim == 2 else _bars if before.size <= FEW else _lines)(below, before, after)
         axes[0][column].set_title(title, fontsize=9)
     for row, name in enumerate(("before", "after", "difference")):
         axes[row][0].set_ylabel(name, fontsize=9)
@@ -76,13 +86,17 @@ def _is_image(array: Floats) -> bool:
     return _channel_axis(array) is not None or (array.ndim == 2 and array.shape[0] == array.shape[1])
 
 
-def _image(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
+def _range(before: Floats, after: Floats, bounds: Bounds) -> tuple[float, float]:
+    """(lowest, width) of what an image's numbers may be."""
     least, most = bounds or (None, None)
     low = float(min(before.min(), after.min())) if least is None else least
     high = float(max(before.max(), after.max())) if most is None else most
-    span = (high - low) or 1.0
+    return low, (high - low) or 1.0
+
+
+def _image(axes: list[Any], before: Floats, after: Floats, scale: tuple[float, float], larger: float) -> None:
+    low, span = scale
     change = after.astype(np.float64) - before
-    larger = factor(change, span)
     axis = _channel_axis(change)
     # Channels are averaged: opposite changes of red and blue cancel to white, so the title names the largest change too.
     mean = change if axis is None else change.mean(axis=axis)
@@ -101,7 +115,7 @@ def _rgb(array: Floats, low: float, span: float) -> Floats:
     return np.repeat(values, 3, axis=-1) if values.shape[-1] == 1 else values
 
 
-def _map(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
+def _map(axes: list[Any], before: Floats, after: Floats) -> None:
     """A spectrogram (frames × bands): time to the right, frequency up."""
     change = after.astype(np.float64) - before
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
@@ -115,7 +129,19 @@ def _map(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None
         ax.tick_params(labelsize=7)
 
 
-def _lines(axes: list[Any], before: Floats, after: Floats, bounds: Bounds) -> None:
+def _bars(axes: list[Any], before: Floats, after: Floats) -> None:
+    """A few numbers, as of a table row: before, after and by how much."""
+    change = (after.astype(np.float64) - before).ravel()
+    for ax, values in zip(axes, (before.ravel(), after.ravel(), change), strict=True):
+        ax.bar(np.arange(len(values)), values, color=[UP if v >= 0 else DOWN for v in values] if ax is axes[2] else "0.35")
+        ax.axhline(0, color="black", linewidth=0.6)
+        ax.tick_params(labelsize=7)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[2].set_title(f"largest change {np.abs(change).max():.3g} · blue: more, orange: less", fontsize=8)
+    axes[2].set_xlabel("number, from 0", fontsize=8)
+
+
+def _lines(axes: list[Any], before: Floats, after: Floats) -> None:
     """A waveform, or anything else as the row of its numbers."""
     change = (after.astype(np.float64) - before).ravel()
     highest = float(max(np.abs(before).max(), np.abs(after).max())) or 1.0

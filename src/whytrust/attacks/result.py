@@ -251,17 +251,33 @@ class Attacked:
                             "if the model ends in a softmax or sigmoid, give its logits with output='logit'"))
         own = self.method.notes([o for o in self.outcomes if o is not None]) if hasattr(self.method, "notes") else []
         if not self.success.any() and not flat and not own and not self.method.seeks_truth:
-            notes.append(f"no input was fooled within epsilon and {self.method.iterations} steps: a larger epsilon or more "
-                         "iterations may do it, and several can be tried at once, as epsilon=[0.02, 0.1, 0.3]; that this "
-                         "attack failed is no proof that another would")
+            notes.append(self._in_vain())
         if self.bounds is None and getattr(self.method, "bounds", None) == "auto":
-            notes.append("no bounds are known for such inputs, so values may have left the range that real ones have; pass "
+            spans = [float(o.clean.max()) - float(o.clean.min()) for o in self.outcomes if o is not None]
+            notes.append("no bounds are known for such inputs, so values may have left the range that real ones have, and "
+                         f"epsilon is in the input's own units, of which the inputs span {np.median(spans):.3g}; pass "
                          "bounds=(low, high), or bounds=None if there is none")
         notes += own
         if self.errors:
             notes.append(f"input {min(self.errors)} failed: {self.errors[min(self.errors)]}"
                          + (f" (and {len(self.errors) - 1} more: see .errors)" if len(self.errors) > 1 else ""))
         return tuple(notes)
+
+    def _in_vain(self) -> str:
+        """What to try where no input reached its goal."""
+        done = [o for o in self.outcomes if o is not None]
+        if self.method.margin > 0 and any(o.label == o.target or (o.target is None and o.label != o.clean_label) for o in done):
+            return (f"labels turned, but none by the margin of {self.method.margin:g} that was asked for; a smaller margin, a "
+                    "larger epsilon or more iterations may do it")
+        given, used = self.method.epsilon, done[0].epsilon
+        base, shares = used if given is None else given, self.method.units == "auto" and given is not None and self.bounds
+        wider = [f"{factor * base:.3g}" for factor in (2, 5, 10) if not shares or factor * base < 1]
+        unit = ", units='input'" if given is None and self.method.units == "auto" else ""
+        tried = self.search is not None or not wider
+        several = "" if tried else f", and several can be tried at once, as epsilon=[{', '.join(wider)}]{unit}"
+        return (f"no input {'was fooled' if done[0].target is None else 'reached its target'} within epsilon and "
+                f"{self.method.iterations} steps: a larger epsilon or more iterations may do it{several}; that this attack "
+                "failed is no proof that another would")
 
     def _limits(self, done: list[Outcome]) -> str:
         allowed = sorted({f"{o.epsilon:.4g}" for o in done})

@@ -17,7 +17,7 @@ import numpy as np
 
 from whytrust.backends.torch_backward import follow
 from whytrust.backends.torch_modes import evaluating
-from whytrust.checked import Refused
+from whytrust.checked import Refused, RefusedKind
 from whytrust.core import Floats, need
 
 LAST_CONVOLUTION = "last convolution"
@@ -151,7 +151,7 @@ class Pull:
             if outputs.requires_grad:
                 (found,) = torch.autograd.grad(outputs, self.leaf, seeds, retain_graph=keep, allow_unused=True)
         if found is None:
-            raise TypeError(f"{self.name} must be differentiable for gradients, but nothing connects its outputs "
+            raise RefusedKind(f"{self.name} must be differentiable for gradients, but nothing connects its outputs "
                             "with its inputs; look for detach(), no_grad(), argmax or rounding in its forward")
         return as_array(found)
 

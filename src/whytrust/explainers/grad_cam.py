@@ -28,6 +28,9 @@ class GradCam:
     layer: str | None = None
     name: ClassVar[str] = "grad_cam"
     pooling: ClassVar[str] = "mean"
+    passes: ClassVar[int] = 2  # of a map: to the layer, and from it
+    caution: ClassVar[str] = ("The map is as coarse as its layer, however smooth it is drawn, and what speaks against the "
+                              "target is cut off.")
 
     def __post_init__(self) -> None:
         """Refuse what is no name, before any model call."""
@@ -55,6 +58,10 @@ class GradCam:
         map = np.maximum(np.tensordot(weights, cut.values, 1), 0)
         return map.T if self._turned(spot, cut) else map
 
+    def stated(self, spot: Spot) -> dict[str, Any]:
+        """Which layer it was."""
+        return {"layer": self._cut_once(spot).layer}
+
     def account(self, spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Which layer it was, whether it found anything, and whether its places are the input's."""
         cut, notes = self._cut_once(spot), []
@@ -65,13 +72,13 @@ class GradCam:
         if not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
             notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
                          "stretched over the whole input, which is wrong where the net sees a crop of it.")
-        return {"layer": cut.layer}, tuple(notes)
+        return self.stated(spot), tuple(notes)
 
     def _cut_once(self, spot: Spot) -> Cut:
         """The cut at the input itself: it says which layer is meant, and what the net sees."""
         def made() -> Cut:
             spot.question.count(1 + (self.layer is None))  # the last convolution is looked for in a pass of its own
-            return spot.model.cut(spot.own, self.layer or LAST_CONVOLUTION)
+            return spot.model.cut(spot.own.copy(), LAST_CONVOLUTION if self.layer is None else self.layer)
 
         return spot.question.once(f"grad_cam {self.layer} {type(spot.model).__name__}", made)
 

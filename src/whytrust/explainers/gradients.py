@@ -19,6 +19,8 @@ from whytrust.explainers.spots import Explains, Spot
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
+FEW = 16
+"""Numbers of an option that are kept as they are in an explanation's settings; larger arrays by their shape."""
 CERTAIN = 0.99
 """From this share on a softmax is so flat that its gradient says little."""
 
@@ -68,29 +70,34 @@ class Pooled:
         how = self.pooling or self._usual(spot)
         laid, unsigned = spot.lay(map, how), how == "mean_abs" or getattr(self.method, "unsigned", False)
         found, notes = getattr(self.method, "account", _nothing)(spot, map)
-        notes = (*notes, *self._doubts(spot, map, laid))
+        notes = (*notes, *self._doubts(spot, map, laid, notes))
         return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), unsigned=unsigned,
-                              map=spot.finest(map, unsigned), settings={**self._settings(spot, how), **found})
+                              map=spot.finest(map, how), caution=getattr(self.method, "caution", ""),
+                              settings={**self._settings(spot, how), **found})
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Ask the model what must be asked in any case, before the target is known, in one pass that serves for both."""
         spot = Spot.of(question, self.method.name, self.explains, rng)
         getattr(self.method, "ahead", Spot.own_scores)(spot)
 
-    def _doubts(self, spot: Spot, map: Floats, laid: Laid) -> Iterator[str]:
+    def _doubts(self, spot: Spot, map: Floats, laid: Laid, notes: tuple[str, ...]) -> Iterator[str]:
         """What a reader would otherwise not notice."""
         same = hasattr(self.method, "baseline") and np.array_equal(spot.values, spot.baseline(self.method.baseline))
         if same:
             yield "Every value is 0, for the input is its own baseline; choose another baseline."
-        elif not map.any() and self.method.name.partition("/")[0] != "grad_cam":
+        elif not map.any() and not notes and self.method.name.partition("/")[0] != "grad_cam":
             known = spot.question.model.output == "logit" and self.explains == "logit"
             advice = "" if known else "explain what comes before a softmax or sigmoid (wt.model(net, output='logit')), or "
             yield (f"Every value is 0: where a model saturates, its gradients vanish; {advice}use a method that asks: lime, "
                    "kernel_shap, occlusion.")
-        elif self.explains == "logit" and _squashed_unsaid(spot.question):
+        elif self.explains == "logit" and not hasattr(self.method, "baseline") and _squashed_unsaid(spot.question):
             yield ("The scores look like the end of a softmax or sigmoid, and this one is nearly certain: there gradients are "
                    "close to 0 and say little of what matters. Give the net without its last step, wt.model(net, "
                    "output='logit').")
+        if spot.question.model.output == "logit" and _are_shares(spot.question.memory.worked.get("own outputs")):
+            yield ("What the model returns adds up to 1 already, as after a softmax, and output='logit' squashes it once more: "
+                   "neither its probabilities nor its gradients are what they should be. Leave the net's softmax off, or say "
+                   "output='probability'.")
         total = abs(float(map.sum()))
         if self.method.pooling == "sum" and abs(laid.outside) > 0.05 * total:
             share = f"{laid.outside / map.sum():.0%}" if 0 < laid.outside / (map.sum() or -1) <= 1 else f"{laid.outside:.2g}"
@@ -120,13 +127,15 @@ class Pooled:
 class Saliency:
     """How does the score move when a value of the input is raised a little? (Simonyan et al. 2014)
 
-    The gradient itself, with its sign, or its absolute value. It measures sensitivity, not contribution: a pixel may matter
-    much and still have no slope.
+    The gradient itself, with its sign, or its absolute value; pooled by mean_abs, as it is by default, it has no sign in any
+    case. It measures sensitivity, not contribution: a pixel may matter much and still have no slope.
     """
 
     absolute: bool = False
     name: ClassVar[str] = "saliency"
     pooling: ClassVar[str] = "mean_abs"
+    caution: ClassVar[str] = ("A gradient is flat where the net saturates or a unit is off, however much the value matters, "
+                              "and a little further on it may be quite another.")
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Gradients."""
@@ -146,6 +155,7 @@ class InputXGradient:
 
     name: ClassVar[str] = "input_x_gradient"
     pooling: ClassVar[str] = "sum"
+    caution: ClassVar[str] = "A value of 0 gets nothing, whatever it means to the model."
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Values times gradients."""
@@ -170,6 +180,7 @@ class IntegratedGradients:
     quadrature: Literal["gauss_legendre", "riemann"] = "gauss_legendre"
     name: ClassVar[str] = "integrated_gradients"
     pooling: ClassVar[str] = "sum"
+    caution: ClassVar[str] = "Another baseline is another question, and a value like the baseline's gets nothing."
 
     def __post_init__(self) -> None:
         """Refuse what is no number of steps, before any model call."""
@@ -178,6 +189,11 @@ class IntegratedGradients:
             raise ValueError(f"steps must be a whole number >= 1, got {self.steps!r}")
         if self.quadrature not in ("gauss_legendre", "riemann"):
             raise ValueError(f"quadrature must be 'gauss_legendre' or 'riemann', got {self.quadrature!r}")
+
+    @property
+    def passes(self) -> int:
+        """What a map takes."""
+        return self.steps
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """One after the other: each is `steps` gradients."""
@@ -233,6 +249,8 @@ class GuidedBackprop:
 
     name: ClassVar[str] = "guided_backprop"
     pooling: ClassVar[str] = "mean_abs"
+    caution: ClassVar[str] = ("It draws edges of the input, and depends little on the net's upper layers: sharpness is no "
+                              "evidence.")
     rule: ClassVar[str] = "guided"
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
@@ -266,6 +284,7 @@ class ExcitationBackprop(GuidedBackprop):
 
     name: ClassVar[str] = "excitation_backprop"
     pooling: ClassVar[str] = "sum"
+    caution: ClassVar[str] = "It knows nothing of what inhibits the target."
     rule: ClassVar[str] = "excitation"
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
@@ -280,9 +299,11 @@ class ExcitationBackprop(GuidedBackprop):
 
 def _squashed_unsaid(question: Question) -> bool:
     """Does a model that does not say what it returns return shares of 1, nearly all of it in one class?"""
-    scores = question.original
-    shares = len(scores) > 1 and bool((scores >= 0).all()) and abs(scores.sum() - 1) < 1e-4
-    return question.model.output is None and shares and scores.max() > CERTAIN
+    return question.model.output is None and _are_shares(question.original) and question.original.max() > CERTAIN
+
+
+def _are_shares(scores: Floats | None) -> bool:
+    return scores is not None and len(scores) > 1 and bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-4
 
 
 def _nothing(spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -291,4 +312,6 @@ def _nothing(spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, list | tuple | np.ndarray) and np.size(value) <= FEW:
+        return np.asarray(value).tolist()
     return value if isinstance(value, str | int | float | bool | None) else f"{type(value).__name__} {np.shape(value)}"

@@ -7,7 +7,7 @@ import math
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,6 +45,9 @@ class Smoothed:
             number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if value is not None and not (number and math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+        if self.sigma is not None and self.noise != type(self).noise:
+            raise ValueError(f"noise is a share of the input's range and sigma is in its own units: pass one of them, got "
+                             f"noise={self.noise!r} and sigma={self.sigma!r}")
         if self.reduce not in REDUCTIONS.values():
             raise ValueError(f"reduce must be one of {', '.join(REDUCTIONS.values())}, got {self.reduce!r}")
 
@@ -57,6 +60,21 @@ class Smoothed:
     def pooling(self) -> str:
         """As the method's own; squares and variances are averaged, for nothing of them adds up."""
         return self.method.pooling if self.reduce == "mean" else "mean"
+
+    @property
+    def caution(self) -> str:
+        """How it misleads."""
+        own = "A smooth map looks better; whether it is better is another question." if self.reduce == "mean" else (
+            "There is no sign left; a variance shows where a map is unsteady, not where it is large." if
+            self.reduce == "variance" else "There is no sign left, and squares make what is large look larger.")
+        return f"{getattr(self.method, 'caution', '')} {own}".strip()
+
+    def account(self, spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """What the method inside has to state, and whether there was any noise."""
+        stated: dict[str, Any] = getattr(self.method, "stated", lambda spot: {})(spot)
+        trembles = np.any(self.noise * spot.spread if self.sigma is None else self.sigma)
+        return stated, () if trembles else ("No noise was added, for the input has no range that it could be a share of; pass "
+                                            "sigma=…, in the input's own units.",)
 
     @property
     def unsigned(self) -> bool:
@@ -83,7 +101,7 @@ class Smoothed:
         seen, noisy = 0, np.empty((min(spot.size, self.samples), *value.shape))
         mean: Floats = np.zeros(())
         squares = step = rest = mean
-        with spot.question.expecting(self.samples * getattr(self.method, "steps", 1)):
+        with spot.question.expecting(self.samples * getattr(self.method, "passes", 1)):
             while seen < self.samples:
                 some = noisy[:self.samples - seen]
                 rng.standard_normal(out=some)

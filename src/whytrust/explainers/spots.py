@@ -36,7 +36,7 @@ class Spot:
 
     question: Question
     model: DifferentiableModel
-    own: Floats  # the input's values, as a batch of one
+    own: Floats  # the input's values, as a batch of one; whoever may change it (a preprocessing in place) gets a copy
     seed: int
     name: str  # of the method that asks
     cut: Cut | None = None
@@ -86,7 +86,7 @@ class Spot:
 
         They are also the model's answer to the question, so that nobody else need ask.
         """
-        scores, _ = self.question.once(self._key, lambda: (self._counted(self.model(self.own)), None))
+        scores, _ = self.question.once(self._key, lambda: (self._counted(self.model(self.own.copy())), None))
         return self._told(scores)
 
     def gradients(self, values: Floats) -> Iterator[Floats]:
@@ -122,8 +122,10 @@ class Spot:
 
     def _told(self, scores: Floats) -> Floats:
         """The same scores; the question has its answer from them, where it has none yet."""
+        raw = isinstance(self.model, RawModel)
+        if raw:
+            self.question.memory.worked["own outputs"] = scores[0]
         if self.question.memory.original is None:
-            raw = isinstance(self.model, RawModel)
             self.question.memory.original = (self.question.model.squashed(scores) if raw else scores)[0]  # type: ignore[attr-defined]
         return scores
 
@@ -151,7 +153,7 @@ class Spot:
         shape, parts = self.values.shape, self.question.parts
         given = self.usual_baseline if given is None else given
         if not isinstance(given, str):
-            last = getattr(parts, "channels_first", False) and np.shape(given) == (*self.places, *shape[:1])
+            last = getattr(parts, "channels_first", False) and _shape(given) == (*self.places, *shape[:1])
             return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial, self._baselines)
         if given == "black":
             return np.zeros(shape)
@@ -214,14 +216,18 @@ class Spot:
         laying = Laying(self.question, self.name, how)
         return laying.tokens(over_embedding, [() if span is None else (span,) for span in self.cut.spans])
 
-    def finest(self, map: Floats, unsigned: bool) -> Floats | None:
-        """The map as one number a place that can be drawn over the input; None where the input is no picture."""
+    def finest(self, map: Floats, how: str) -> Floats | None:
+        """The map as one number a place, whose pooling is the scores; None where the input is no picture.
+
+        Channels are summed where values add up, else averaged, as pooling does.
+        """
         view = self.question.parts.view
         if not isinstance(view, ImageView | SoundView) or (self.cut is not None and not self._behind_processor):
             return None
         channels = tuple(a for a in range(map.ndim) if a not in self._spatial) if map.ndim == self.values.ndim else ()
-        shown = np.abs(map) if unsigned else map
+        shown = np.abs(map) if how == "mean_abs" else np.maximum(map, 0) if how == "mean_pos" else map
         flat = over_channels(shown) if channels == (map.ndim - 1,) else shown.sum(axis=channels)
+        flat = flat if how == "sum" else flat / max(math.prod(map.shape[a] for a in channels), 1)
         flat = enlarged(flat, view.labels.shape) if self._behind_processor else flat
         return flat.astype(np.float32) if flat.shape == view.labels.shape else None
 
@@ -262,7 +268,8 @@ class Spot:
             return  # a torch module gets floats in any case
         whole = _array(preprocess(given))
         try:
-            floats = _array(preprocess(self.own.astype(np.float32)))
+            halved = self.own.astype(np.float32)  # faster, where it holds the whole numbers
+            floats = _array(preprocess(halved if np.array_equal(halved, self.own) else self.own.copy()))
         except Exception as error:  # whatever a user's function may raise
             raise TypeError(f"preprocess must work on floats too, where gradients are taken, not on {given.dtype} alone; there "
                             f"it raised {type(error).__name__}: {error}") from error
@@ -283,21 +290,32 @@ def _numbers(question: Question, name: str) -> Floats:
 
 
 def _array(made: Any) -> Floats:
-    array = np.asarray(made.detach().cpu() if hasattr(made, "detach") else made)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    array = np.asarray(made.detach().cpu().float() if "bfloat16" in str(getattr(made, "dtype", "")) else
+                       made.detach().cpu() if hasattr(made, "detach") else made)
+    return array.astype(np.float64) if array.dtype.kind in "biuO" else array
+
+
+def _shape(given: Any) -> tuple[int, ...] | str:
+    try:
+        return tuple(np.shape(given))
+    except ValueError:
+        return "that is uneven"
 
 
 def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...], named: list[str]) -> Floats:
     """A number, a value a channel, or an array as one shaped like the values."""
     try:
-        array = _array(given).astype(np.float64)
+        array = _array(given)
+        if array.dtype.kind != "f":
+            raise TypeError(f"{array.dtype} is not a number")
+        array = array.astype(np.float64)
         if array.ndim == 1 and array.ndim < len(shape) and len(array) == math.prod(
                 n for axis, n in enumerate(shape) if axis not in spatial):
             array = array.reshape([n if axis not in spatial else 1 for axis, n in enumerate(shape)])
         array = np.broadcast_to(array, shape).copy()
     except (TypeError, ValueError) as error:
         raise ValueError(f"baseline must be one of {', '.join(named)}, a number or an array shaped like the input, "
-                         f"{shape}, got {type(given).__name__} of shape {np.shape(given)}") from error
+                         f"{shape}, got {type(given).__name__} of shape {_shape(given)}") from error
     if not np.isfinite(array).all():
         raise ValueError("baseline must be finite, got NaN or infinite values")
     return array

@@ -8,7 +8,7 @@ from typing import Any
 from whytrust.pictures import scenes
 from whytrust.pictures.bars import chart
 from whytrust.pictures.html import Markup, join, stylesheet, tag
-from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, headline, question, ranked, signed
+from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, question, ranked, said_at_first, signed
 from whytrust.pictures.styles import FRAGMENT, PAGE
 
 
@@ -43,8 +43,9 @@ def _alone(e: Shown, style: str) -> Markup:
 
 def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
     plain = scenes.plain(group[0].view)
-    cards = [tag("article", _head(e), scenes.scene(e, style), scenes.legend(e), None if style == "maps" else scenes.finest(e),
-                 *_scores(e), _rules(e), _facts(e, meanings=False), class_="card") for e in group]
+    cards = [tag("article", _head(e, group), scenes.scene(e, style), scenes.legend(e),
+                 None if style == "maps" else scenes.finest(e), *_scores(e), _rules(e), _facts(e, meanings=False),
+                 class_="card") for e in group]
     words = {label: meaning for e in group for label, _, meaning in _known(e)}
     glossary = [piece for label, meaning in words.items() for piece in (tag("dt", label), tag("dd", meaning))]
     scale = "Each explanation has its own scale: its strongest colour and its longest bar stand for its own largest score."
@@ -54,12 +55,14 @@ def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
         tag("details", tag("summary", "What the numbers mean"), tag("dl", *glossary), open=True))
 
 
-def _head(e: Shown) -> Markup:
+def _head(e: Shown, beside: Sequence[Shown] = ()) -> Markup:
     # A difference's notes say how to read it; those of values that were not fitted here, how they were laid over the parts.
     mark = "Note: " if e.method == "difference" else "⚠ Note: " if e.fidelity is None else "⚠ Warning: "
     warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes]
     unit = "; its scores are of the logit, before a softmax or sigmoid" if e.settings.get("explains") == "logit" else None
-    return join([tag("h2", tag("bdi", headline(e))), tag("p", "Method: ", tag("bdi", e.method), unit, class_="method"),
+    heading, below = said_at_first(e, beside)
+    about = ("Method: ", tag("bdi", e.method), unit) if below is None else (tag("bdi", below), unit)
+    return join([tag("h2", tag("bdi", heading)), tag("p", *about, class_="method"),
                  tag("ul", *warnings, class_="notes") if warnings else None])
 
 
@@ -85,7 +88,9 @@ def _rules(e: Shown) -> Markup | None:
 def _facts(e: Shown, meanings: bool) -> Markup:
     rows = [tag("tr", tag("th", label, scope="row"), tag("td", value, class_="number"),
                 tag("td", meaning, class_="meaning") if meanings else None) for label, value, meaning in _known(e)]
-    return tag("div", tag("h3", "How far to believe it"), tag("table", tag("tbody", *rows), class_="facts"), _made(e))
+    caution = [f"{e.caution} The scores have no standard errors: that is not because they are certain."] if e.caution else []
+    return tag("div", tag("h3", "How far to believe it"), *(tag("p", words) for words in caution),
+               tag("table", tag("tbody", *rows), class_="facts"), _made(e))
 
 
 def _known(e: Shown) -> list[tuple[str, str, str]]:

@@ -14,7 +14,20 @@ from whytrust.pictures import colours, lettering, overlays, raster
 from whytrust.pictures.bars import Bar, bars
 from whytrust.pictures.html import clean
 from whytrust.pictures.lettering import DPI
-from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, headline, in_place, mark, meanings, painted
+from whytrust.pictures.shown import (
+    TOP,
+    Shown,
+    check_style,
+    doubt,
+    figures,
+    groups,
+    headline,
+    in_place,
+    mark,
+    meanings,
+    painted,
+    said_at_first,
+)
 from whytrust.views import ImageView, SoundView, TextView
 
 COLUMNS = 4
@@ -82,10 +95,15 @@ def _panels(explanations: Sequence[Shown], style: str, top: int) -> list[Panel]:
         if style == "positive" and len(group) > 1 and isinstance(view, ImageView):
             original = overlays.image_canvas(view).pixels
             out.append(Panel("The image", [Picture(original)]))
-            out += [Panel(clean(headline(e)), [_pieces(e, style, top)[0], lettering.Lines(_warnings(e))]) for e in group]
+            out += [Panel(_title(e, group), [_pieces(e, style, top)[0], lettering.Lines(_warnings(e))]) for e in group]
         else:
-            out += [Panel(clean(headline(e)), _pieces(e, style, top)) for e in group]
+            out += [Panel(_title(e, group), _pieces(e, style, top)) for e in group]
     return out
+
+
+def _title(e: Shown, group: Sequence[Shown]) -> str:
+    heading, below = said_at_first(e, group)
+    return clean(heading if below is None else f"{heading}: {below}")
 
 
 def _mosaic(explanations: Sequence[Shown]) -> list[Panel]:

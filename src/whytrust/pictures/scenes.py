@@ -71,7 +71,7 @@ def finest(e: Shown) -> Markup | None:
         return None
     words = "pixel by pixel" if isinstance(e.view, ImageView) else "cell by cell"
     alt = f"The map {words}: where it is blue or orange, values are large."
-    return _figure(_picture(overlays.map_pixels(e.view, e.map), alt),
+    return _figure(tag("div", _picture(overlays.map_pixels(e.view, e.map), alt), class_="map"),
                    f"The map that the scores were pooled from, {words}: the fuller the colour, the larger the value")
 
 

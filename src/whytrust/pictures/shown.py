@@ -142,6 +142,11 @@ class Shown(Protocol):
         ...
 
     @property
+    def caution(self) -> str:
+        """How the method misleads, where no number says how sure it is."""
+        ...
+
+    @property
     def map(self) -> NDArray[np.float32] | None:
         """What the scores were pooled from, one number a place, where there is that."""
         ...
@@ -242,10 +247,21 @@ def one_sided(e: Shown) -> bool:
     return e.method.partition("/")[0] in ("grad_cam", "excitation_backprop") and not (np.asarray(e.scores) < 0).any()
 
 
+def said_at_first(e: Shown, beside: Sequence[Shown]) -> tuple[str, str | None]:
+    """(heading, the line below it) of one of several explanations of an input: what they have in common is no heading."""
+    if len({one.method for one in beside}) > 1:
+        return e.method, headline(e)
+    return headline(e), None
+
+
 def meanings(e: Shown) -> tuple[str, str]:
     """What a positive and a negative score mean."""
     if e.method == "difference":
         return "raises the difference", "lowers the difference"
+    if e.method == "random":
+        return "drawn above 0, which means nothing", "drawn below 0, which means nothing"
+    if e.method == "edges":
+        return "edges, whatever the model says", ""
     if e.unsigned:
         what = "the prediction" if e.target_name == "output" else e.target_name
         return f"matters to {what}, for or against", ""
@@ -260,6 +276,8 @@ def question(e: Shown) -> str:
     """What the chart answers."""
     if e.method == "difference":
         return "Where the two differ"
+    if e.method in ("random", "edges"):
+        return "Scores that the model has no part in"
     if e.unsigned:
         return "What it depends on, for or against"
     if one_sided(e):

@@ -52,6 +52,7 @@ _RULES = f"""
   border-radius: 3px; line-height: 1.35; }}
 & .ramp {{ display: inline-block; width: 84px; height: .85em; vertical-align: -1px; border: 1px solid #c4c9d0;
   background: linear-gradient(to right, {css(-1)}, #fff, {css(1)}); }}
+& .map img {{ border: 1px solid #c4c9d0; }}
 & .ramp.upward {{ background: linear-gradient(to right, #fff, {css(1)}); }}
 & .notes {{ list-style: none; margin: .7em 0; padding: 0; }}
 & .notes li {{ background: #fff6d6; border: 1px solid #d9b84a; border-left-width: 6px; border-radius: 4px; color: #3d2f00;
@@ -76,7 +77,7 @@ _RULES = f"""
 & table {{ overflow-wrap: break-word; }}
 & .wide {{ overflow-x: auto; }}
 & .wide .number {{ white-space: nowrap; }}
-& .track {{ display: inline-block; position: relative; width: 64px; height: .8em; margin-inline-end: .5em;
+& .track {{ display: inline-block; position: relative; overflow: hidden; width: 64px; height: .8em; margin-inline-end: .5em;
   vertical-align: -1px; background: linear-gradient(#57606a, #57606a) center / 1px 100% no-repeat; }}
 & .half {{ position: absolute; top: 0; bottom: 0; }}
 & pre {{ overflow-x: auto; background: #f6f7f9; border: 1px solid #e3e6ea; border-radius: 6px; padding: 10px 12px; margin: 0;
@@ -96,7 +97,7 @@ _NARROW = """
 & .facts .number { text-align: end; min-width: 0; padding-inline-end: 0; }
 & .facts .meaning { grid-column: 1 / -1; padding-top: 0; }
 & .wide thead { display: none; }
-& .wide tr { display: grid; grid-template-columns: 1fr auto; border-bottom: 1px solid #e6e8ec; padding: .35em 0; }
+& .wide tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; border-bottom: 1px solid #e6e8ec; padding: .35em 0; }
 & .wide th, & .wide td { border-bottom: 0; padding: 0; }
 & .wide th { font-weight: 650; }
 & .wide .number { grid-area: 1 / 2; padding-inline-start: .6em; }
