@@ -144,6 +144,10 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
     for item in items:
         try:
             _refuse_words(item)
+            if parts is None and not options and reading.domain_of(item, None, {}) == "image":
+                arrays.append(np.array(reading.image.laid_out(item, model.layout)))
+                cuts.append(None)
+                continue
             cut = reading.cut(item, _whole(item, options) if parts is None else parts, model.layout, dict(options))
             whole = next((held for name in ("image", "sound") if (held := getattr(cut, name, None)) is not None), None)
             if whole is None:

@@ -269,10 +269,10 @@ class Attacked:
         if self.method.margin > 0 and any(o.label == o.target or (o.target is None and o.label != o.clean_label) for o in done):
             return (f"labels turned, but none by the margin of {self.method.margin:g} that was asked for; a smaller margin, a "
                     "larger epsilon or more iterations may do it")
-        given, used = self.method.epsilon, done[0].epsilon
-        base, shares = used if given is None else given, self.method.units == "auto" and given is not None and self.bounds
+        given, used, units = getattr(self.method, "epsilon", None), done[0].epsilon, getattr(self.method, "units", "input")
+        base, shares = used if given is None else given, units == "auto" and given is not None and self.bounds
         wider = [f"{factor * base:.3g}" for factor in (2, 5, 10) if not shares or factor * base < 1]
-        unit = ", units='input'" if given is None and self.method.units == "auto" else ""
+        unit = ", units='input'" if given is None and units == "auto" else ""
         tried = self.search is not None or not wider
         several = "" if tried else f", and several can be tried at once, as epsilon=[{', '.join(wider)}]{unit}"
         return (f"no input {'was fooled' if done[0].target is None else 'reached its target'} within epsilon and "

@@ -54,21 +54,8 @@ class ImageParts:
     def cut(cls, image: Any, spec: str | NDArray[Any] = "slic:16", fill: Any = "segment_mean",
             layout: str = "NHWC") -> ImageParts:
         """Cut by "grid:4x4", "slic:16", "quickshift", "felzenszwalb[:scale]", or an (H, W) array of labels."""
-        array = check_image(image)
-        first = layout == "NCHW"
-        if first and array.ndim == 2:
-            array = array[None]  # a net that wants channels first wants a channel
-        if first and array.shape[0] not in (1, 3, 4):
-            if array.shape[-1] not in (1, 3, 4):
-                raise ValueError(f"an image must have 1, 3 or 4 channels, first or last, got shape {array.shape}")
-            array = np.ascontiguousarray(np.moveaxis(array, -1, 0))
-        if not first and array.ndim == 3 and array.shape[-1] not in (1, 3, 4):
-            hint = ("; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4)
-                    else "; pass several images as a list")
-            raise ValueError(f"an image must be (H, W) or (H, W, channels) with 1, 3 or 4 channels, got {array.shape}{hint}")
+        array, first = laid_out(image, layout), layout == "NCHW"
         last = np.moveaxis(array, 0, -1) if first else array
-        if min(last.shape[:2]) < 2:
-            raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
         labels = segment(last, spec)
         return cls(array, labels, _check_fill(fill, last), first, _few_segments(spec, int(labels.max()) + 1))
 
@@ -191,6 +178,24 @@ def check_image(image: Any) -> NDArray[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"an image must have finite pixels, got {int((~np.isfinite(array)).sum())} that are NaN or infinite; "
                          "replace them first, for example with np.nan_to_num")
+    return array
+
+
+def laid_out(image: Any, layout: str) -> NDArray[Any]:
+    """An image as the model takes it, with channels where it wants them."""
+    array, first = check_image(image), layout == "NCHW"
+    if first and array.ndim == 2:
+        array = array[None]  # a net that wants channels first wants a channel
+    if first and array.shape[0] not in (1, 3, 4):
+        if array.shape[-1] not in (1, 3, 4):
+            raise ValueError(f"an image must have 1, 3 or 4 channels, first or last, got shape {array.shape}")
+        array = np.ascontiguousarray(np.moveaxis(array, -1, 0))
+    if not first and array.ndim == 3 and array.shape[-1] not in (1, 3, 4):
+        hint = ("; for channels first pass layout='NCHW' to wt.model" if array.shape[0] in (1, 3, 4)
+                else "; pass several images as a list")
+        raise ValueError(f"an image must be (H, W) or (H, W, channels) with 1, 3 or 4 channels, got {array.shape}{hint}")
+    if min(array.shape[1:] if first else array.shape[:2]) < 2:
+        raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
     return array
 
 
