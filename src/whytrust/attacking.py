@@ -19,6 +19,7 @@ from whytrust.attacks.result import Outcome
 from whytrust.attacks.search import grid
 from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator, near
+from whytrust.domains.image import laid_out
 from whytrust.progress import Progress
 
 _OF_PARTS = ("rate", "fill", "hop_seconds", "band_edges_hz")
@@ -50,7 +51,7 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
         raise ValueError("parts must come with inside, the numbers of the parts that may change, such as inside=[0, 5]")
     read = _read(wrapped, inputs, parts, of_parts)
     places = inside if parts is None else _of_parts(read, inside)
-    with Progress("attacking") as progress:
+    with Progress("attacking") as progress, wrapped.asking():
         def go(attacker: Any) -> Attacked:
             result: Attacked = attacker(wrapped, read.arrays, targets, seed, inside=places, ids=ids, batch_size=batch_size,
                                         on_calls=progress)
@@ -113,8 +114,8 @@ def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) 
         groups.append(list(array))
     first: Exception | None = None
     for items in groups:
-        for laid_out in (True, False):
-            read = _laid_out(model, items, parts, options) if laid_out else _as_they_are(items, parts, options)
+        for in_order in (True, False):
+            read = _laid_out(model, items, parts, options) if in_order else _as_they_are(items, parts, options)
             error = None if read is None else _refused(model, read)
             if read is not None and error is None:
                 return read
@@ -145,7 +146,7 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
         try:
             _refuse_words(item)
             if parts is None and not options and reading.domain_of(item, None, {}) == "image":
-                arrays.append(np.array(reading.image.laid_out(item, model.layout)))
+                arrays.append(np.array(laid_out(item, model.layout)))
                 cuts.append(None)
                 continue
             cut = reading.cut(item, _whole(item, options) if parts is None else parts, model.layout, dict(options))

@@ -48,14 +48,15 @@ class Ball:
 
         Rounding moves a value by at most half a unit in its last place, so all values together by that share of their norm.
         """
+        if self.norm == "linf":
+            return self.radius  # the box holds it
         length = float(np.linalg.norm(clean.astype(np.float64)))
         rounding = float(np.finfo(clean.dtype).eps) / 2 * (length + self.radius)
         summing = (clean.size + 8) * float(np.finfo(np.float64).eps) * self.radius
         return max(0.0, self.radius - rounding - summing)
 
-    def holds(self, clean: Floats, moved: Floats) -> bool:
-        """Is this input within the ball and the bounds, as anyone would compute it?"""
-        linf, l2 = norms(clean, moved)
+    def holds(self, moved: Floats, linf: float, l2: float) -> bool:
+        """Is this input, whose change has these norms, within the ball and the bounds, as anyone would compute it?"""
         low, high = ends(self.bounds)
         near = (linf if self.norm == "linf" else l2) <= self.radius
         return bool(near and moved.min() >= low and moved.max() <= high)

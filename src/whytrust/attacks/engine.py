@@ -202,15 +202,15 @@ class Pursuit:
 
     def _load(self, items: list[Item]) -> Slots:
         """Rows for these items, at their starting points."""
-        boxes = [self.ball.box(item.clean, item.inside) for item in items]
+        clean, inside = np.stack([item.clean for item in items]), _stacked([item.inside for item in items])
+        low, high = self.ball.box(clean, inside)
         starts = [self.method.start(item, self.ball) for item in items]
         aims = [self.method.aim(item.target, item.label, len(item.scores)) for item in items]
         n = len(items)
         slots = Slots(
-            items, np.stack([i.clean for i in items]), np.stack(starts), np.stack([b[0] for b in boxes]),
-            np.stack([b[1] for b in boxes]), _stacked([i.inside for i in items]),
-            np.array([self.ball.reach(i.clean) for i in items]), np.array([a[0] for a in aims], dtype=np.intp),
-            np.array([a[1] for a in aims], dtype=bool), np.zeros(n, dtype=np.intp), np.zeros(n, dtype=bool))
+            items, clean, np.stack(starts), low, high, inside, np.array([self.ball.reach(i.clean) for i in items]),
+            np.array([a[0] for a in aims], dtype=np.intp), np.array([a[1] for a in aims], dtype=bool),
+            np.zeros(n, dtype=np.intp), np.zeros(n, dtype=bool))
         slots.clip()
         return slots
 

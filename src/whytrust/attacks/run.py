@@ -136,7 +136,7 @@ class _Work:
             item.clean, found.adversarial, right, found.believed, found.iterations, found.flat, item.target, item.label, label,
             item.scores, scores, ahead if towards else -ahead, linf, l2, linf / span if span else float("nan"),
             l2 / length if length else float("nan"), pursuit.ball.radius, pursuit.ball.step,
-            pursuit.ball.holds(item.clean, found.adversarial))
+            pursuit.ball.holds(found.adversarial, linf, l2))
 
 
 def _by_shape(items: list[Item]) -> Iterator[list[Item]]:
