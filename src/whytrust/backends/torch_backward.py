@@ -36,6 +36,7 @@ class Rectifier(NamedTuple):
     slot: int  # which of its inputs is rectified
     slope: float = 0.0  # what LeakyReLU does to negative numbers
     smooth: str = ""  # its name, if it has no reverse that the deconvnet could use
+    plain: bool = False  # number by number: what it passes down is a new tensor, which may be changed where it lies
 
 
 def follow(rule: str, run: Callable[[Any], Any], leaf: Any, must_change: bool = False) -> Any:
@@ -146,7 +147,9 @@ def _hook(rule: str, paths: Paths, copies: set[Any]) -> int:
     for node, kind in found:
         if isinstance(kind, Rectifier):
             # The hooks know numbers alone: with the node in them, the graph would hold itself.
-            if rule == "guided":
+            if rule == "guided" and kind.plain:
+                node.register_hook(_positive_below)
+            elif rule == "guided":
                 node.register_prehook(_positive)
             else:
                 node.register_hook(_reverse(kind.slot, kind.slope))
@@ -156,6 +159,12 @@ def _hook(rule: str, paths: Paths, copies: set[Any]) -> int:
 def _positive(gradients: Any) -> Any:
     """For a node that never falls: only gradients that raise the output go on, by its own derivative."""
     return tuple(gradient if gradient is None else gradient.clamp(min=0) for gradient in gradients)
+
+
+def _positive_below(below: Any, above: Any) -> None:
+    """The same, after a derivative that is a factor >= 0 for each number; in place, for memory is what this costs."""
+    if below[0] is not None:
+        below[0].clamp_(min=0)
 
 
 def _reverse(slot: int, slope: float) -> Callable[[Any, Any], Any]:
@@ -181,12 +190,12 @@ def _rectifier(node: Any, paths: Paths) -> Rectifier | str | None:
     if name in ("Maximum", "Fmax", "Clamp", "ClampMin"):
         return _clamp(node, name, paths)
     if name == "Relu" or (name == "Hardtanh" and node._saved_min_val == 0):
-        return Rectifier(0)
+        return Rectifier(0, plain=True)
     if name == "Threshold":
-        return Rectifier(0) if node._saved_threshold == 0 else f"a threshold at {node._saved_threshold:g}, which may fall"
+        return Rectifier(0, plain=True) if node._saved_threshold == 0 else f"a threshold at {node._saved_threshold:g}, which may fall"
     if name == "LeakyRelu":
         slope = float(node._saved_negative_slope)
-        return Rectifier(0, slope) if slope >= 0 else f"LeakyReLU with the negative slope {slope:g}"
+        return Rectifier(0, slope, plain=True) if slope >= 0 else f"LeakyReLU with the negative slope {slope:g}"
     if name not in SMOOTH:
         return None
     return Rectifier(0, smooth=SMOOTH[name]) if _least_slope(node, name) >= 0 else f"{SMOOTH[name]} with a negative slope"
