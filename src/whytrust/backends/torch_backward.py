@@ -192,7 +192,8 @@ def _rectifier(node: Any, paths: Paths) -> Rectifier | str | None:
     if name == "Relu" or (name == "Hardtanh" and node._saved_min_val == 0):
         return Rectifier(0, plain=True)
     if name == "Threshold":
-        return Rectifier(0, plain=True) if node._saved_threshold == 0 else f"a threshold at {node._saved_threshold:g}, which may fall"
+        at = node._saved_threshold
+        return Rectifier(0, plain=True) if at == 0 else f"a threshold at {at:g}, which may fall"
     if name == "LeakyRelu":
         slope = float(node._saved_negative_slope)
         return Rectifier(0, slope, plain=True) if slope >= 0 else f"LeakyReLU with the negative slope {slope:g}"
