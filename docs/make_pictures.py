@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.stats import spearmanr
 
 import whytrust as wt
@@ -51,7 +52,10 @@ def kept(figure: Any, name: str, **options: Any) -> None:
 if __name__ == "__main__":
     for method in ("guided_backprop", "saliency"):
         print(f"{method} for two classes: ranks correlate by {alike(method):.3f}")
+    thirteen = explained()
+    square, variance = (e.map.ravel() for e in thirteen if e.method in ("saliency/smoothgrad2", "saliency/vargrad"))
+    print(f"mean square and variance of saliency: the maps correlate by {np.corrcoef(square, variance)[0, 1]:.3f}")
     result = attacked()
     print(result)
     kept(result.plot(), "attack.jpg", dpi=100)
-    kept(wt.Gallery(tuple(explained())).plot(style="maps"), "thirteen.jpg")
+    kept(wt.Gallery(tuple(thirteen)).plot(style="maps"), "thirteen.jpg")

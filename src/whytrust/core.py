@@ -10,7 +10,7 @@ import importlib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,12 @@ def generator(seed: int, *case: str | int) -> np.random.Generator:
         raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
     words = [int(seed)] + [c if isinstance(c, int) else zlib.crc32(c.encode()) for c in case]
     return np.random.default_rng(words)
+
+
+Sense = Literal["signed", "size", "for", "nothing"]
+"""What a score says: for (+) or against (−) the target, how much a part matters and no more, what speaks for the target alone,
+or nothing of the model."""
+SENSES: tuple[Sense, ...] = get_args(Sense)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import neighbours, views
-from whytrust.core import Floats, View
+from whytrust.core import SENSES, Floats, Sense, View
 from whytrust.pictures import page, plots
 from whytrust.question import Question
 
 FORMAT = 1
+WORDS: dict[Sense, str] = {"signed": "signed scores", "size": "sizes without a sign", "for": "what speaks for the target alone",
+                           "nothing": "scores without the model"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,9 +31,10 @@ class Explanation:
     the scores are multiplied by `origin`, the row in standard units). `fidelity` is the local model's weighted R² on the
     samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
     with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
-    `unsigned` scores say how much a part matters, not whether it speaks for or against. `map` is what the scores were pooled
-    from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for, which need
-    not be the target; None where there is only one output. `caution` says how the method misleads, where no number does.
+    `sense` is what a score says (see core.Sense): an `unsigned` one says how much, not for or against. `map` is what the scores
+    were pooled from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for,
+    which need not be the target; None where there is only one output. `caution` says how the method misleads, where no number
+    does.
     """
 
     scores: Floats
@@ -55,7 +58,7 @@ class Explanation:
     seed: int | None = None
     calls: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
-    unsigned: bool = False
+    sense: Sense = "signed"
     map: NDArray[np.float32] | None = None
     predicted: str | None = None
     caution: str = ""
@@ -78,6 +81,11 @@ class Explanation:
                    prediction=float(original[question.target]),
                    predicted=None if label is None else model.class_name(label, len(original)),
                    **{"calls": question.memory.calls, **more})
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether a score's sign says nothing, since there is only one."""
+        return self.sense in ("size", "for") or (self.sense == "nothing" and not (self.scores < 0).any())
 
     @property
     def gap(self) -> float | None:
@@ -135,9 +143,9 @@ class Explanation:
         if self.names != other.names and not _same_row(self.view, other.view):
             raise ValueError(f"explanations can be subtracted when they have the same parts: got {len(self.names)} parts "
                              f"({', '.join(self.names[:3])}…) and {len(other.names)} ({', '.join(other.names[:3])}…)")
-        units = [(e.unsigned, e.settings.get("explains") == "logit") for e in (self, other)]
+        units = [(e.sense, e.settings.get("explains") == "logit") for e in (self, other)]
         if units[0] != units[1]:
-            told = [f"{e.method}: {'sizes without a sign' if u[0] else 'signed scores'}{', of the logit' if u[1] else ''}"
+            told = [f"{e.method}: {WORDS[u[0]]}{', of the logit' if u[1] else ''}"
                     for e, u in zip((self, other), units, strict=True)]
             raise ValueError(f"explanations can be subtracted when their scores mean the same, got {told[0]}, and {told[1]}; "
                              "choose pooling= and explains= alike")
@@ -164,7 +172,7 @@ class Explanation:
             self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
-            predicted=None, caution="", calls=self.calls + other.calls, settings={}, unsigned=False,
+            predicted=None, caution="", calls=self.calls + other.calls, settings={}, sense="signed",
             map=None if self.map is None or other.map is None or self.map.shape != other.map.shape else self.map - other.map,
             notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
@@ -210,9 +218,9 @@ class Explanation:
         views.check(made.view, len(made.names))
         if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str):
             raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r}")
-        if not isinstance(made.settings, dict) or not isinstance(made.unsigned, bool):
-            raise ValueError(f"settings must be an object and unsigned true or false, got {type(made.settings).__name__} and "
-                             f"{made.unsigned!r}")
+        if not isinstance(made.settings, dict) or made.sense not in SENSES:
+            raise ValueError(f"settings must be an object and sense one of {', '.join(SENSES)}, got "
+                             f"{type(made.settings).__name__} and {made.sense!r}")
         if made.map is not None:
             places = getattr(getattr(made.view, "labels", None), "shape", None)
             fits = isinstance(made.map, np.ndarray) and made.map.dtype.kind == "f" and made.map.shape == places

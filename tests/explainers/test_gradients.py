@@ -144,7 +144,8 @@ def test_a_map_is_pooled_over_the_pixels_and_channels_of_a_part(pooling):
     change = {"mean": lambda m: m, "mean_abs": np.abs, "mean_pos": lambda m: np.maximum(m, 0)}[pooling]
     expected = [change(map[:, r:r + 4, c:c + 4]).mean() for r in (0, 4) for c in (0, 4)]
     np.testing.assert_allclose(found.scores, expected, rtol=1e-12)
-    assert found.unsigned == (pooling == "mean_abs")
+    assert found.sense == {"mean": "signed", "mean_abs": "size", "mean_pos": "for"}[pooling]
+    assert found.unsigned == (pooling != "mean")
 
 
 @pytest.mark.parametrize(("spec", "expected"), [
@@ -336,6 +337,7 @@ def test_a_difference_has_the_difference_of_the_maps_and_a_sign():
     difference = a.minus(b)
     np.testing.assert_allclose(difference.map, a.map - b.map)
     assert not difference.unsigned
+    assert difference.sense == "signed"
 
 
 def test_settings_are_plain_numbers_whatever_came():
@@ -424,9 +426,9 @@ def test_a_baseline_that_images_do_not_have_is_not_offered():
 
 def test_grad_cam_finds_and_speaks_against_nothing():
     text = wt.explain(MODEL, IMAGE, "grad_cam", target=TARGET, parts="grid:2x2").as_html()
-    assert "speaks against square" not in text.replace("class 2", "square")
-    assert "where the net finds class 2" in text
-    assert "Where the net finds it" in text
+    assert "speaks against class 2" not in text
+    assert "speaks for class 2; what speaks against it is left out" in text
+    assert "What speaks for it<" in text
 
 
 def in_place(batch):
@@ -507,3 +509,18 @@ def test_a_page_says_how_a_method_misleads():
 def test_a_method_that_is_none_is_told_what_it_may_be(method, message):
     with pytest.raises(ValueError, match=message):
         wt.explain(MODEL, IMAGE, method)
+
+
+@pytest.mark.parametrize(("method", "options", "sense"), [
+    ("saliency", {"pooling": "mean"}, "signed"), ("saliency", {"pooling": "mean", "absolute": True}, "size"),
+    ("saliency/vargrad", {}, "size"), ("saliency/smoothgrad", {"pooling": "mean"}, "signed"), ("grad_cam", {}, "for"),
+    ("grad_cam", {"pooling": "mean_abs"}, "for"), ("grad_cam/smoothgrad", {}, "for"), ("excitation_backprop", {}, "for"),
+    ("integrated_gradients", {}, "signed"), ("edges", {}, "nothing"), ("random", {}, "nothing"), ("lime", {"samples": 20}, "signed")])
+def test_every_explanation_knows_what_its_scores_say(method, options, sense):
+    found = wt.explain(MODEL, IMAGE, method, target=0, parts="grid:2x2", **options)
+    assert found.sense == sense
+    assert wt.Explanation.from_json(found.to_json()).sense == sense
+    assert ("speaks against" in found.as_html().replace("what speaks against it is left out", "").replace("what speaks against the target", "")
+            ) == (sense == "signed")
+    with pytest.raises(ValueError, match="sense one of signed, size, for, nothing"):
+        wt.Explanation.from_json({**found.to_json(), "sense": "loud"})

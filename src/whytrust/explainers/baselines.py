@@ -16,5 +16,5 @@ class Random:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One random score a part; the model is asked only for its prediction."""
-        return Explanation.of(question, "random", rng.standard_normal(question.d), notes=(
+        return Explanation.of(question, "random", rng.standard_normal(question.d), sense="nothing", notes=(
             "These scores are drawn at random, not an explanation: what an honest method must beat.",))

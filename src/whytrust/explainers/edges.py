@@ -25,7 +25,7 @@ class Edges:
         """One mean strength a part; the model is asked only for its prediction."""
         strength = _strength(question, rng)
         map = strength.astype(np.float32) if strength.ndim == 2 else None
-        return Explanation.of(question, "edges", question.parts.pool(strength, "mean_abs"), unsigned=True, map=map, notes=(
+        return Explanation.of(question, "edges", question.parts.pool(strength, "mean_abs"), sense="nothing", map=map, notes=(
             "These are the edges in the input, not an explanation: the model had no part in them, and they are the same for "
             "every model and every target.",))
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whytrust.checked import Cut
-from whytrust.core import Floats
+from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import enlarged
 from whytrust.explainers.spots import Spot
 
@@ -28,6 +28,7 @@ class GradCam:
     layer: str | None = None
     name: ClassVar[str] = "grad_cam"
     pooling: ClassVar[str] = "mean"
+    sense: ClassVar[Sense] = "for"
     passes: ClassVar[int] = 2  # of a map: to the layer, and from it
     caution: ClassVar[str] = ("The map is as coarse as its layer, however smooth it is drawn, and what speaks against the "
                               "target is cut off.")

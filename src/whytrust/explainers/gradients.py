@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from scipy.special import roots_legendre
 
-from whytrust.core import Floats
-from whytrust.explainers.laying import POOLINGS, Laid
+from whytrust.core import Floats, Sense
+from whytrust.explainers.laying import POOLINGS, Laid, sense_of
 from whytrust.explainers.spots import Explains, Spot
 from whytrust.explanation import Explanation
 from whytrust.question import Question
@@ -68,10 +68,10 @@ class Pooled:
             raise ValueError(f"{self.method.name} must give finite values, got {wrong} of {map.size} that are NaN or "
                              f"infinite; the gradients of {question.model.name} may be too large")
         how = self.pooling or self._usual(spot)
-        laid, unsigned = spot.lay(map, how), how == "mean_abs" or getattr(self.method, "unsigned", False)
+        laid, sense = spot.lay(map, how), sense_of(how, getattr(self.method, "sense", "signed"))
         found, notes = getattr(self.method, "account", _nothing)(spot, map)
         notes = (*notes, *self._doubts(spot, map, laid, notes))
-        return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), unsigned=unsigned,
+        return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), sense=sense,
                               map=spot.finest(map, how), caution=getattr(self.method, "caution", ""),
                               settings={**self._settings(spot, how), **found})
 
@@ -136,6 +136,11 @@ class Saliency:
     pooling: ClassVar[str] = "mean_abs"
     caution: ClassVar[str] = ("A gradient is flat where the net saturates or a unit is off, however much the value matters, "
                               "and a little further on it may be quite another.")
+
+    @property
+    def sense(self) -> Sense:
+        """Absolute values have lost for and against."""
+        return "size" if self.absolute else "signed"
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Gradients."""
@@ -284,6 +289,7 @@ class ExcitationBackprop(GuidedBackprop):
 
     name: ClassVar[str] = "excitation_backprop"
     pooling: ClassVar[str] = "sum"
+    sense: ClassVar[Sense] = "for"
     caution: ClassVar[str] = "It knows nothing of what inhibits the target."
     rule: ClassVar[str] = "excitation"
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats, pool_labels
+from whytrust.core import Floats, Sense, pool_labels
 from whytrust.question import Question
 from whytrust.views import ImageView, TextView
 
@@ -28,6 +28,12 @@ class Laid:
     scores: Floats
     outside: float = 0.0
     notes: tuple[str, ...] = ()
+
+
+def sense_of(pooling: str | None, method: Sense = "signed") -> Sense:
+    """What scores say after a pooling of values that said `method`."""
+    by_pooling: dict[str | None, Sense] = {"mean_abs": "size", "mean_pos": "for"}
+    return by_pooling.get(pooling, "signed") if method == "signed" else method
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whytrust.core import Floats, generator
+from whytrust.core import Floats, Sense, generator
 from whytrust.explainers.gradients import Mapping
 from whytrust.explainers.spots import Spot
 
@@ -77,9 +77,9 @@ class Smoothed:
                                             "sigma=…, in the input's own units.",)
 
     @property
-    def unsigned(self) -> bool:
+    def sense(self) -> Sense:
         """A square says nothing of for or against."""
-        return self.reduce != "mean"
+        return getattr(self.method, "sense", "signed") if self.reduce == "mean" else "size"
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """A smoothed map for each of the values."""

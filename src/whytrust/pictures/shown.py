@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats, View
+from whytrust.core import Floats, Sense, View
 from whytrust.pictures import colours
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
@@ -132,6 +132,11 @@ class Shown(Protocol):
         ...
 
     @property
+    def sense(self) -> Sense:
+        """What a score says."""
+        ...
+
+    @property
     def unsigned(self) -> bool:
         """Whether scores say how much a part matters, and not for or against."""
         ...
@@ -242,11 +247,6 @@ def headline(e: Shown) -> str:
     return f"{who} says {target}: {figures(e.prediction)}"
 
 
-def one_sided(e: Shown) -> bool:
-    """Does the method look for the target alone, so that no score speaks against it?"""
-    return e.method.partition("/")[0] in ("grad_cam", "excitation_backprop") and not (np.asarray(e.scores) < 0).any()
-
-
 def said_at_first(e: Shown, beside: Sequence[Shown]) -> tuple[str, str | None]:
     """(heading, the line below it) of one of several explanations of an input: what they have in common is no heading."""
     if len({one.method for one in beside}) > 1:
@@ -258,15 +258,13 @@ def meanings(e: Shown) -> tuple[str, str]:
     """What a positive and a negative score mean."""
     if e.method == "difference":
         return "raises the difference", "lowers the difference"
-    if e.method == "random":
-        return "drawn above 0, which means nothing", "drawn below 0, which means nothing"
-    if e.method == "edges":
-        return "edges, whatever the model says", ""
-    if e.unsigned:
-        what = "the prediction" if e.target_name == "output" else e.target_name
+    what = "the prediction" if e.target_name == "output" else e.target_name
+    if e.sense == "nothing":
+        return "above 0, whatever the model says", "" if e.unsigned else "below 0, whatever the model says"
+    if e.sense == "size":
         return f"matters to {what}, for or against", ""
-    if one_sided(e):
-        return f"where the net finds {'the prediction' if e.target_name == 'output' else e.target_name}", ""
+    if e.sense == "for":
+        return f"speaks for {what}; what speaks against it is left out", ""
     if e.target_name == "output":
         return "raises the prediction", "lowers the prediction"
     return f"speaks for {e.target_name}", f"speaks against {e.target_name}"
@@ -276,12 +274,10 @@ def question(e: Shown) -> str:
     """What the chart answers."""
     if e.method == "difference":
         return "Where the two differ"
-    if e.method in ("random", "edges"):
-        return "Scores that the model has no part in"
-    if e.unsigned:
-        return "What it depends on, for or against"
-    if one_sided(e):
-        return "Where the net finds it"
+    alone = {"nothing": "Scores that the model has no part in", "size": "What it depends on, for or against",
+             "for": "What speaks for it"}
+    if e.sense in alone:
+        return alone[e.sense]
     return "What raises it, and what lowers it" if e.target_name == "output" else "What speaks for it, and what against"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
-from whytrust.explainers.laying import Laid, Laying
+from whytrust.explainers.laying import Laid, Laying, sense_of
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
@@ -35,7 +35,7 @@ class Given:
         if len(question.memory.watched) > 1:
             raise ValueError("values that are given speak of one target; ask for one target at a time")
         laid = Laying(question, "the given array", self.pooling)(self.values)
-        return Explanation.of(question, "given values", laid.scores, notes=laid.notes,
+        return Explanation.of(question, "given values", laid.scores, notes=laid.notes, sense=sense_of(self.pooling),
                               settings=plain_settings({}, self.pooling))
 
 
@@ -75,7 +75,7 @@ class Function:
         source = source_of(question.model.function)
         raw = called(name, lambda: self.function(source, inputs, targets, **self.options), question, rng, self.function)
         laid = self._laid(raw, Laying(question, name, self.pooling))
-        return Explanation.of(question, name, laid.scores, notes=laid.notes,
+        return Explanation.of(question, name, laid.scores, notes=laid.notes, sense=sense_of(self.pooling),
                               settings=plain_settings(self.options, self.pooling))
 
     def _laid(self, raw: Any, lay: Laying) -> Laid:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.explainers.foreign.calling import called, plain_settings, source_of, taken_by_source
-from whytrust.explainers.laying import Laying
+from whytrust.explainers.laying import Laying, sense_of
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.views import ImageView, TextView
@@ -63,6 +63,7 @@ class Captum:
                              "return_convergence_delta, and explain nets with one input")
         laid = Laying(question, name, self.pooling, stretch=True)(raw)
         return Explanation.of(question, name, sign * laid.scores, notes=(*notes, *laid.notes),
+                              sense=sense_of(self.pooling) if sign > 0 else "signed",
                               settings=plain_settings(self.options, self.pooling))
 
     def _made(self, net: Any) -> Any:
