@@ -90,3 +90,12 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["-" * width for width in widths], *rows]
     padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in padded)
+
+
+def flips_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a net: flip curves in units of the bare passes of the different inputs."""
+    body = [(row["job"], f"{row['asked']} ({row['distinct']} different)", f"{row['bare_seconds']:.3f} s",
+             f"{row['ratios']['naive loop']:.2f}", f"**{row['ratios']['whytrust']:.2f}**",
+             "—" if row["goal"] is None else f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]
+    head = ("flip curves of 18 orders, all k", "sets asked about", "model alone", "naive loop", "whytrust", "goal")
+    return _markdown(head, body)

@@ -15,15 +15,18 @@ LAYERS = [
     {"core"},
     {"question"},
     {"views", "progress"},
-    {"designs", "neighbours", "pictures"},
+    {"designs", "neighbours", "pictures", "stats", "store"},
+    {"verdicts", "engine"},
     {"moments", "explanation"},
     {"surrogate"},
     {"local"},
     {"backends"},
-    {"domains", "explainers", "attacks", "models"},
+    {"domains", "explainers", "attacks", "models", "measures", "report"},
     {"inputs"},
     {"api"},
     {"loading", "attacking"},
+    {"studies"},
+    {"auditing"},
     {"", "cli", "compat", "demo"},
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
@@ -74,7 +77,8 @@ def test_core_imports_numpy_alone():
 
 
 def test_the_public_face_is_these_names():
-    assert sorted(whytrust.__all__) == ["Attacked", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "explain", "methods", "model"]
+    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "audit",
+                                           "explain", "methods", "model"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

@@ -3,8 +3,11 @@
 from whytrust.api import SomeFailed, explain, methods, model
 from whytrust.attacking import attack
 from whytrust.attacks import Attacked
+from whytrust.auditing import audit
 from whytrust.core import MissingExtra
 from whytrust.explanation import Explanation, Gallery
+from whytrust.report.audit import Audit
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "explain", "methods", "model"]
+__all__ = ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "audit", "explain", "methods",
+           "model"]

@@ -71,7 +71,8 @@ def model(obj: Any, **options: Any) -> CheckedModel:
             return kind(function, **{**found, **options})
     if callable(obj) and not isinstance(obj, type):
         _refuse(own, "a callable", "leave it out")
-        return CheckedModel(obj, **{"name": getattr(obj, "__name__", type(obj).__name__).strip("<>"), **options})
+        kind = DifferentiableModel if hasattr(obj, "pullback") else CheckedModel
+        return kind(obj, **{"name": getattr(obj, "__name__", type(obj).__name__).strip("<>"), **options})
     if hasattr(obj, "predict") and not isinstance(obj, type):
         raise TypeError(f"a model must be a callable on a batch, {type(obj).__name__} is none; pass its method, obj.predict")
     raise TypeError("a model must be a callable on a batch, a scikit-learn estimator, a torch module, a Hugging Face pipeline "
@@ -242,7 +243,7 @@ def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
     of_parts = {k: options.pop(k) for k in list(options) if k in part_names}
     several = isinstance(method, list | tuple) and any(isinstance(one, str) or callable(one) for one in method)
     if not several:
-        explainers: tuple[Any, ...] = (_explainer(method, options, part_names),)
+        explainers: tuple[Any, ...] = (explainer_of(method, options, part_names),)
     else:
         # Each takes the options that it knows, and others' objects those that nobody else does; none may be left over.
         own = {place: NAMES[one].options for place, one in enumerate(method) if isinstance(one, str) and one in NAMES}
@@ -252,7 +253,7 @@ def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
         if stray is not None:
             names = ", ".join(one if isinstance(one, str) else type(one).__name__ for one in method)
             raise TypeError(f"none of {names} has an option {stray!r}{near(stray, claimed | part_names | {'batch_size'})}")
-        explainers = tuple(_explainer(one, _taken(one, options, own.get(place), claimed), part_names)
+        explainers = tuple(explainer_of(one, _taken(one, options, own.get(place), claimed), part_names)
                            for place, one in enumerate(method))
     if any(getattr(one, "variant", None) == "reference" for one in explainers) and "background" in of_parts:
         of_parts.setdefault("values", "normal")
@@ -268,8 +269,8 @@ def _taken(method: Any, options: dict[str, Any], known: set[str] | None, claimed
     return {k: v for k, v in options.items() if k == "pooling" or k not in claimed}
 
 
-def _explainer(method: Any, options: dict[str, Any], part_names: set[str]) -> Any:
-    """An explainer by its name, or whatever else can be one."""
+def explainer_of(method: Any, options: dict[str, Any], part_names: set[str]) -> Any:
+    """An explainer (question, rng) -> Explanation by its name, or whatever else can be one."""
     if isinstance(method, str):
         if method not in NAMES:
             if method in {name for name, *_ in ATTACKS}:

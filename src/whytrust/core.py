@@ -160,6 +160,23 @@ class DrawnParts(Parts, Protocol):
         ...
 
 
+@runtime_checkable
+class LayeredParts(Parts, Protocol):
+    """Parts that are places which another input of the same shape has too, so that one input can be laid over another."""
+
+    def like(self, other: Any) -> LayeredParts:
+        """The same cut of another input, hidden in the same way."""
+        ...
+
+    def over(self, below: Any) -> Parts:
+        """This input where a mask shows a part, and `below` where it hides one; nothing is drawn at random."""
+        ...
+
+    def squared_change(self, since: Any) -> Floats:
+        """How far each value is from that of another input, squared: a map to pool, 0 where nothing changed."""
+        ...
+
+
 def check_masks(masks: Any, d: int) -> Masks:
     """Masks as an (n, d) array of booleans, or one clear error."""
     array = np.asarray(masks)

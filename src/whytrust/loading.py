@@ -57,10 +57,11 @@ def load(spec: str, trust_pickle: bool = False, device: str | None = None, **opt
         return Loaded(api.model(Path(spec), **of_device, **options))
     if spec.lower().endswith(PICKLES):
         return Loaded(api.model(_unpickled(spec, trust_pickle), **of_device, **options))
-    return Loaded(api.model(_attribute(spec), **of_device, **options))
+    return Loaded(api.model(attribute(spec), **of_device, **options))
 
 
-def _attribute(spec: str) -> Any:
+def attribute(spec: str) -> Any:
+    """What file.py:name or package.module:name stands for."""
     place, _, attribute = spec.rpartition(":")
     if not place or not attribute:
         for suffixes, why in UNKNOWN.items():

@@ -60,3 +60,39 @@ class Progress:
         if self.shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+class CaseProgress(Progress):
+    """Counts the cases of a run as well as its model calls; the time left is from the cases done since this run was begun.
+
+    It misleads where the cases that are left take longer than those done.
+    """
+
+    def __init__(self, label: str, total: int, before: int = 0) -> None:
+        """`before` of the `total` cases were done by an earlier run."""
+        super().__init__(label)
+        self.total, self.before, self.cases = total, before, 0
+
+    def finished(self, cases: int) -> None:
+        """So many more cases are done."""
+        self.cases += cases
+        self(0)
+
+    def words(self, now: float) -> str:
+        """How far the run is, how fast, and how long it will take where something is known of that."""
+        took = max(now - self.start, 1e-9)
+        told = [f"{self.before + self.cases:,} of {self.total:,} inputs"]
+        if self.done:
+            told.append(f"{self.done / took:,.0f} model calls a second")
+        if self.cases:
+            told.append(f"about {duration((self.total - self.before - self.cases) * took / self.cases)} left")
+        return ", ".join(told)
+
+
+def duration(seconds: float) -> str:
+    """A length of time as one says it: 40 s, 1 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {whole % 60} s"

@@ -152,6 +152,12 @@ class Question:
             len(asked), _InBlocks(self.parts, asked, rng)))[:, self._column]
         return answers
 
+    def outputs(self, masks: Masks) -> Floats:
+        """(n, watched) scores of every class that is watched; of masks that are there twice, or known, none is asked again."""
+        if not self.parts.deterministic:
+            raise TypeError(f"{type(self.parts).__name__} fills hidden parts at random; only parts that do not are remembered")
+        return self._remembered(check_masks(masks, self.d), _UNUSED)
+
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Draws, Floats]:
         """n drawn inputs and the target's score of each."""
         if not isinstance(self.parts, DrawnParts):

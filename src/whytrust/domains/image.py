@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ class ImageParts:
 
     image: NDArray[Any]  # as the model gets it: (H, W), (H, W, C) or, with channels_first, (C, H, W)
     labels: NDArray[np.int32]  # (H, W), 0 … d-1
-    fill: str | float | tuple[float, ...] = "segment_mean"
+    fill: str | float | tuple[float, ...] | NDArray[Any] = "segment_mean"
     channels_first: bool = False
     notes: tuple[str, ...] = ()  # what a reader must know of the cut
 
@@ -74,7 +74,11 @@ class ImageParts:
     @property
     def deterministic(self) -> bool:
         """Noise is drawn anew for each input; every other fill is fixed."""
-        return self.fill != "noise"
+        return not self._noisy
+
+    @property
+    def _noisy(self) -> bool:
+        return isinstance(self.fill, str) and self.fill == "noise"
 
     @cached_property
     def view(self) -> ImageView:
@@ -84,10 +88,10 @@ class ImageParts:
     def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
         """Images that show the kept segments and the fill elsewhere."""
         masks = check_masks(masks, len(self.names))
-        if masks.all() and self.fill != "noise":  # which draws for inputs that need none too
+        if masks.all() and not self._noisy:  # which draws for inputs that need none too
             return np.repeat(self.image[None], len(masks), axis=0)
         owners, lengths, image = self._runs
-        if self.fill == "noise":
+        if self._noisy:
             hidden = _bytes(self._noise(len(masks), rng)).reshape(len(masks), self.image.nbytes)
             change = image ^ hidden
         else:
@@ -97,6 +101,26 @@ class ImageParts:
         mixed &= change
         mixed ^= hidden
         return mixed.view(self.image.dtype).reshape(len(masks), *self.image.shape)
+
+    def like(self, other: Any) -> ImageParts:
+        """Another image of this shape, cut where this one is."""
+        return replace(self, image=self._fitting(other), notes=())
+
+    def over(self, below: Any) -> ImageParts:
+        """This image with another of its shape showing through where segments are hidden."""
+        lower = self._fitting(below)
+        exact = np.result_type(self.image, lower)
+        return replace(self, image=self.image.astype(exact, copy=False), fill=lower.astype(exact, copy=False))
+
+    def squared_change(self, since: Any) -> Floats:
+        """Squared differences of pixels, shaped like the image."""
+        return np.asarray((self.image.astype(np.float64) - self._fitting(since)) ** 2)
+
+    def _fitting(self, other: Any) -> NDArray[Any]:
+        array = np.asarray(other)
+        if array.shape != self.image.shape:
+            raise ValueError(f"the other image must have this one's shape, {self.image.shape}, got {array.shape}")
+        return array
 
     def pool(self, map: Floats, how: str) -> Floats:
         """One number a segment; a map may have channels, where the image has them."""
@@ -125,6 +149,8 @@ class ImageParts:
     @cached_property
     def _hidden(self) -> NDArray[Any]:
         """The image with every segment hidden; what is transparent stays so."""
+        if isinstance(self.fill, np.ndarray):
+            return self.fill
         last = self._last
         pixels = last.reshape(*self.labels.shape, -1).astype(np.float64)
         hidden = pixels.copy()

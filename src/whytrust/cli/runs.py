@@ -1,0 +1,173 @@
+"""`whytrust audit` and what is done with its runs: `report`, `gate`, `plan`, `diff`, `reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from whytrust import auditing, stats
+from whytrust.cli import explaining
+from whytrust.report import compare, gates
+from whytrust.report.audit import Audit
+from whytrust.store import Store
+from whytrust.studies import reproduce, spec
+
+
+def add_to(commands: Any) -> None:
+    """The commands and their options."""
+    audit = commands.add_parser("audit", help="put explanations of a model on trial, and get a verdict on each explainer")
+    audit.add_argument("spec", metavar="SPEC", help=f"a preset ({', '.join(spec.PRESETS)}) or a .toml file")
+    audit.add_argument("--out", help="the run's folder (default runs/NAME)")
+    audit.add_argument("--jobs", type=int, default=1, help="worker processes")
+    audit.add_argument("--seed", type=int, help="outweighs the spec's")
+    audit.add_argument("--limit", type=int, help="the first so many inputs; outweighs the spec's")
+    audit.add_argument("--explainers", help="a,b,c instead of the spec's; all13 for the thirteen of Hoedt et al.")
+    audit.add_argument("--dry-run", action="store_true", help="say how many model calls and about how long, and do nothing")
+    audit.add_argument("--device", help="where the model runs, such as cpu or cuda")
+    audit.add_argument("--trust-pickle", action="store_true", help="read the model even if it is a pickle (runs any code)")
+    audit.set_defaults(run=_audit)
+    report = commands.add_parser("report", help="the verdicts of a run, and its page")
+    report.add_argument("folder", metavar="RUN")
+    report.add_argument("--html", help="write the page here")
+    report.set_defaults(run=_report)
+    gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell")
+    gate.add_argument("folder", metavar="RUN")
+    gate.add_argument("--require", action="append", required=True, metavar="RULE",
+                      help="such as 'lime.flip@3 > random' or 'lime.recovery > 0.5'; may be given several times")
+    gate.set_defaults(run=_gate)
+    plan = commands.add_parser("plan", help="how many inputs a verdict needs")
+    plan.add_argument("--effect", type=float, default=0.05, help="the difference of rates that must be found (default .05)")
+    plan.add_argument("--power", type=float, default=0.8, help="how often it must be found (default .8)")
+    plan.add_argument("--discordant", type=float, help="share of inputs on which the two differ at all (default: several)")
+    plan.add_argument("--tests", type=int, default=1, help="comparisons that share the 5 %% (explainers × baselines)")
+    plan.set_defaults(run=_plan)
+    diff = commands.add_parser("diff", help="two runs, or two saved explanations of the same parts, side by side")
+    diff.add_argument("first", metavar="FIRST", help="a run's folder, or an explanation saved as .json")
+    diff.add_argument("second", metavar="SECOND")
+    diff.add_argument("--out", help="explanations: write an .html, .png or .json file with both and their difference")
+    diff.set_defaults(run=_diff)
+    again = commands.add_parser("reproduce", help="a paper's tables from one command")
+    again.add_argument("paper", metavar="PAPER", choices=("plausible",), help="plausible (Hoedt et al. 2022, images)")
+    again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
+                       help=f"{', '.join(reproduce.EXPERIMENTS)} (default all)")
+    again.add_argument("--data", help="a folder of ImageNet images")
+    again.add_argument("--scale", type=float, default=1.0, help="share of the images (default 1)")
+    again.add_argument("--few", type=int, default=20, help="images for recovery and for smoothed integrated gradients")
+    again.add_argument("--models", default=",".join(reproduce.MODELS), help="a,b,c: efficientnet-lite0, torchvision:NAME, …")
+    again.add_argument("--out", default="runs/plausible", help="the run's folder; resumes what is there")
+    again.add_argument("--jobs", type=int, default=1)
+    again.add_argument("--seed", type=int, default=0)
+    again.set_defaults(run=_reproduce)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    changes = {key: getattr(options, key) for key in ("seed", "limit") if getattr(options, key) is not None}
+    if options.explainers is not None:
+        changes["explainers"] = spec.listed(options.explainers, options.spec)
+    study = spec.load(options.spec, changes, trust_pickle=options.trust_pickle, device=options.device)
+    folder = options.out or f"runs/{Path(options.spec).stem}"
+    if options.dry_run:
+        expected = auditing.estimate(study, options.jobs)
+        print(json.dumps(expected) if options.json else _expectation(expected))
+        return 0
+    words = ["whytrust", "audit", options.spec, "--out", str(folder), *(f"--{k}={v}" for k, v in changes.items()
+                                                                        if k != "explainers")]
+    words += [f"--explainers={options.explainers}"] if options.explainers is not None else []
+    study = replace(study, command=shlex.join(words))
+    try:
+        found = auditing.run(study, folder, options.jobs)
+    except KeyboardInterrupt:
+        print(f"whytrust: interrupted; {_safe(folder)}", file=sys.stderr)
+        return 130
+    page = found.save_html(Path(folder) / "report.html")
+    if options.json:
+        print(json.dumps(found.to_json()))
+    else:
+        print(f"{found}\nThe page with pictures: {page.resolve()}")
+    return 0
+
+
+def _safe(folder: str) -> str:
+    """What is left of a run that was interrupted."""
+    if not (Path(folder) / "manifest.json").is_file():
+        return "nothing had been done yet"
+    return f"{Store.open(folder).kept()} in {folder}, and the same command goes on from there"
+
+
+def _expectation(expected: dict[str, Any]) -> str:
+    jobs = f"{expected['jobs']} job{'s' if expected['jobs'] > 1 else ''}"
+    return (f"{expected['inputs']} inputs in {expected['blocks']} blocks: about {expected['calls']:,} model calls and "
+            f"{duration(expected['seconds'])} with {jobs}, judging by the first {expected['tried']} inputs, of which "
+            f"{expected['fooled']} were fooled (an input that is not costs less). Nothing was written.")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words, no more exact than an estimate can be."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _report(options: argparse.Namespace) -> int:
+    folder = Path(options.folder)
+    if reproduce.is_reproduction(folder):
+        print(reproduce.report(folder, options.json))
+        return 0
+    found = Audit.open(folder)
+    if options.html:
+        print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(json.dumps(found.to_json()))
+    elif not options.html:
+        print(found)
+    return 0
+
+
+def _gate(options: argparse.Namespace) -> int:
+    results = gates.check(Store.open(options.folder), options.require)
+    if options.json:
+        print(json.dumps([one.to_json() for one in results]))
+    else:
+        print("\n".join(f"{one.text}: {one.words}" for one in results))
+    return gates.exit_code(results)
+
+
+def _plan(options: argparse.Namespace) -> int:
+    shares = [options.discordant] if options.discordant is not None else [s for s in (0.1, 0.25, 0.5) if s >= options.effect]
+    shares = shares or [options.effect]
+    found = {share: stats.plan(options.effect, options.power, share, options.tests) for share in shares}
+    if options.json:
+        print(json.dumps({"effect": options.effect, "power": options.power, "tests": options.tests,
+                          "inputs": {str(share): n for share, n in found.items()}}))
+        return 0
+    many = f", with the 5 % shared among {options.tests} tests" if options.tests > 1 else ""
+    print(f"To find a difference of {options.effect:g} between two rates {options.power:.0%} of the time{many}:")
+    for share, n in found.items():
+        print(f"  {n:>6,} adversaries, where the two differ on {share:.0%} of the inputs")
+    print("Count only inputs that are fooled, and inputs from one source as little more than one.")
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    if not Path(options.first).is_dir() and not Path(options.second).is_dir():
+        return explaining.diff(options)
+    found = compare.compared(Store.open(options.first), Store.open(options.second))
+    print(json.dumps(found) if options.json else compare.told(found))
+    return 0
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    try:
+        models = [name.strip() for name in options.models.split(",")]
+        folder = reproduce.plausible(options.experiment, options.data, options.scale, options.few, models, options.out,
+                                     options.jobs, options.seed)
+    except KeyboardInterrupt:
+        print(f"whytrust: interrupted; {_safe(options.out)}", file=sys.stderr)
+        return 130
+    print(reproduce.report(folder, options.json, options.experiment))
+    return 0

@@ -1,0 +1,100 @@
+"""Two runs side by side: what differs in their settings, and whether that changed what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from whytrust import stats
+from whytrust.report.findings import findings
+from whytrust.report.outcomes import FULL, Outcomes, Record, outcomes
+from whytrust.store import Store
+
+
+def compared(first: Store, second: Store) -> dict[str, Any]:
+    """The second run minus the first, contender by contender: paired by case where both audited the same inputs."""
+    one, other = findings(first), findings(second)
+    same_inputs = _inputs(first) == _inputs(second)
+    tried = [_by_case(store) for store in (first, second)]
+    rows = []
+    for contender in one["contenders"]:
+        name = contender["name"]
+        pair = [found["measures"]["flip"]["rates"].get(name) for found in (one, other)]
+        if any(rate is None or rate["value"] is None for rate in pair):
+            continue
+        change = _paired(tried[0], tried[1], name) if same_inputs else _unpaired(pair[0], pair[1])
+        verdicts = [next((v["words"] for v in found["verdicts"] if v["name"] == name), None) for found in (one, other)]
+        rows.append({"name": name, "first": pair[0], "second": pair[1], "verdicts": verdicts, **change,
+                     "words": _words(change)})
+    names = [{c["name"] for c in found["contenders"]} for found in (one, other)]
+    return {"format": 1, "first": str(first.folder), "second": str(second.folder), "paired": same_inputs, "rows": rows,
+            "only_first": sorted(names[0] - names[1]), "only_second": sorted(names[1] - names[0]),
+            "settings": _settings(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
+
+
+def _inputs(store: Store) -> Any:
+    return store.manifest.get("hashes", {}).get("inputs"), [block.cases for block in store.blocks]
+
+
+def _by_case(store: Store) -> tuple[Outcomes, dict[str, int]]:
+    records: list[Record] = list(store.records())
+    tried = outcomes(records, FULL, store.manifest.get("about", {}).get("explainers", ()))
+    return tried, {case["case"]: i for i, case in enumerate(tried.cases)}
+
+
+def _paired(first: tuple[Outcomes, dict[str, int]], second: tuple[Outcomes, dict[str, int]], name: str) -> dict[str, Any]:
+    """On the cases that both runs have."""
+    shared = [case for case in first[1] if case in second[1]]
+    values = [[float(tried.measures["flip"].values[name][places[case]]) for case in shared]
+              for tried, places in (first, second)]
+    sources = [first[0].sources[first[1][case]] for case in shared]
+    found = stats.paired(values[1], values[0], sources if any(s is not None for s in sources) else None,
+                         grain=first[0].measures["flip"].grain)
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+
+def _unpaired(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, Any]:
+    """Newcombe's interval for the difference of two independent rates, from the interval of each."""
+    value = second["value"] - first["value"]
+    low = value - math.hypot(second["value"] - second["low"], first["high"] - first["value"])
+    high = value + math.hypot(second["high"] - second["value"], first["value"] - first["low"])
+    return {"value": value, "low": max(low, -1.0), "high": min(high, 1.0), "n": min(first["n"], second["n"])}
+
+
+def _words(change: Mapping[str, Any]) -> str:
+    if change["n"] == 0:
+        return "no case in common"
+    if change["low"] > 0:
+        return "higher in the second"
+    return "lower in the second" if change["high"] < 0 else "no difference beyond chance"
+
+
+def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the two specs say differently."""
+    flat = [dict(_leaves({**m.get("spec", {}), "seed": m.get("seed"), "inputs and model": m.get("hashes")}, "")) for m in
+            (first, second)]
+    return [{"key": key, "first": flat[0].get(key), "second": flat[1].get(key)}
+            for key in sorted(flat[0].keys() | flat[1].keys()) if flat[0].get(key) != flat[1].get(key)]
+
+
+def _leaves(value: Any, path: str) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        return [leaf for key, inner in value.items() for leaf in _leaves(inner, f"{path}.{key}" if path else str(key))]
+    return [(path, value)]
+
+
+def told(result: Mapping[str, Any]) -> str:
+    """The comparison as plain text."""
+    how = "the same inputs, case by case" if result["paired"] else "different inputs, so only the rates are compared"
+    lines = [f"{result['second']} minus {result['first']} ({how}); flips, all k"]
+    wide = max((len(row["name"]) for row in result["rows"]), default=0) + 2
+    lines += [f"  {row['name']:{wide}}{row['first']['value']:.3f} → {row['second']['value']:.3f}   "
+              + (f"{row['value']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}), " if row["n"] else "") + row["words"]
+              + (f"; verdict: {row['verdicts'][0]} → {row['verdicts'][1]}" if row["verdicts"][0] != row["verdicts"][1] else "")
+              for row in result["rows"]]
+    for which, label in (("only_first", "first"), ("only_second", "second")):
+        if result[which]:
+            lines.append(f"  only in the {label}: {', '.join(result[which])}")
+    lines += [f"  settings: {s['key']} was {s['first']!r}, is {s['second']!r}" for s in result["settings"]]
+    return "\n".join(lines)

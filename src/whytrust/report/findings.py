@@ -1,0 +1,277 @@
+"""From a run's records to findings: every number with its interval, every comparison paired and corrected, plain data."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from whytrust import stats, verdicts
+from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
+from whytrust.report.strengths import strengths_of
+from whytrust.store import Store
+
+ADMITTED = ("flip", "recovery")
+"""The measures that a verdict may rest on."""
+CAVEATS = (
+    "An adversarial change is not what usually drives a prediction: an explainer that fails here may still describe clean "
+    "inputs, and one that succeeds has been shown to find causes of this kind only.",
+    "A flip shows that the chosen parts were enough, not that they were needed, and with many parts nearly any choice flips "
+    "the label: read the curve against random and the oracle, never one number alone.",
+    "The numbers hold for this model, these inputs, this way of cutting them into parts and this attack; another cut or a "
+    "stronger attack can change the order of explainers.",
+    "Several explainers were compared several times: the p-values are corrected for that, but the choice of inputs and "
+    "settings that came before this run is not.",
+)
+ABOUT = {"oracle": "the best set of parts that was found at all: the ceiling", "magnitude": "the parts that were changed most",
+         "magnitude_mean": "the parts that were changed most, per value", "random": "parts picked blindly: the floor"}
+Plain = dict[str, Any]
+
+
+def findings(store: Store) -> Plain:
+    """All that can be said of a run, whether it is finished or not."""
+    manifest, records = store.manifest, list(store.records())
+    about: Mapping[str, Any] = manifest.get("about", {})
+    tried = outcomes(records, FULL, about.get("explainers", ()))
+    if not tried.cases:
+        raise ValueError(_nothing(records, store))
+    ranked = sorted(tried.explainers, key=lambda name: -known_mean(tried.measures["flip"].values[name]))
+    measures = {name: _measure(one, tried, ranked) for name, one in tried.measures.items()}
+    judged, by_measure = _judged(tried, ranked)
+    for measure, p_values in verdicts.adjusted(judged).items():
+        for against in ("random", "magnitude"):
+            for name, p in getattr(p_values, against).items():
+                measures[measure][f"against_{against}"][name]["p_holm"] = p
+    pairs = _pairs(tried, ranked)
+    strengths = strengths_of(records, about, ranked, pairs, judged)
+    counts = _counts(records, store)
+    return {
+        "format": 1, "study": manifest.get("study"), "title": _title(about),
+        "model": {"name": about.get("model")}, "kind": "tabular" if "columns" in tried.cases[0] else "image",
+        "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
+        "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
+                                       if r["status"] == "failed"],
+        "explainer_failures": _failures(tried), "contenders": _contenders(ranked),
+        "admitted": [m for m in ADMITTED if m in by_measure],
+        "verdicts": _verdicts(ranked, by_measure, measures, strengths), "measures": measures,
+        "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
+        "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked),
+        "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
+        "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials)},
+        "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
+        "versions": store.sessions()[-1] if store.sessions() else {}, "sessions": len(store.sessions()),
+        "problems": list(store.problems), "caveats": list(CAVEATS)}
+
+
+def _title(about: Mapping[str, Any]) -> str:
+    return f"Can explanations of {about.get('model') or 'this model'} be believed?"
+
+
+def _nothing(records: Sequence[Record], store: Store) -> str:
+    failed = [r for r in records if r["status"] == "failed"]
+    fooled_none = f"{len(records) - len(failed)} inputs were attacked and none was fooled" if len(failed) < len(records) else ""
+    first = f"{len(failed)} inputs failed, the first with {failed[0]['error']}" if failed else ""
+    told = "; ".join(filter(None, (fooled_none, first))) or "no input has been worked on so far"
+    advice = ("give the run's command again" if not records else "allow a larger epsilon or more iterations" if fooled_none
+              else "mend the inputs, or the model")
+    return f"a report needs at least one adversary, and {store.folder} has none: {told}; {advice}"
+
+
+def _counts(records: Sequence[Record], store: Store) -> dict[str, int]:
+    states = [record["status"] for record in records]
+    planned = sum(len(block.cases) for block in store.blocks)
+    return {"inputs": len(records), "adversaries": states.count("ok"), "not_fooled": states.count("not fooled"),
+            "failed": states.count("failed"), "left": planned - len(records)}
+
+
+def _contenders(ranked: Sequence[str]) -> list[Plain]:
+    return [{"name": name, "role": "explainer", "about": ""} for name in ranked] + [
+        {"name": name, "role": "baseline", "about": ABOUT[name]} for name in BASELINES]
+
+
+def _failures(tried: Outcomes) -> dict[str, Plain]:
+    found: dict[str, Plain] = {}
+    for trial in tried.trials:
+        for name, error in trial.get("failed", {}).items():
+            found.setdefault(name, {"count": 0, "first": error})["count"] += 1
+    return found
+
+
+def _plain(one: Any) -> Plain:
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in asdict(one).items()}
+
+
+# --- measures and verdicts --------------------------------------------------------------------------------------------
+
+
+def _against(measured: Measured, tried: Outcomes, name: str, rival: str) -> stats.Difference:
+    return stats.paired(measured.values[name], measured.values[rival], tried.shared, grain=measured.grain,
+                        chance=measured.chance if rival == "random" else None)
+
+
+def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plain:
+    values = measured.values
+    rates = {name: stats.rate(values[name], tried.shared, grain=measured.grain)
+             for name in (*ranked, *BASELINES) if name in values}
+    own = [name for name in ranked if name in values]
+    low, high = (rates[n].value if n in rates else math.nan for n in ("random", "oracle"))
+    wide = high - low
+    return {"about": measured.about, "rates": {name: _plain(rate) for name, rate in rates.items()},
+            "against_random": {n: _plain(_against(measured, tried, n, "random")) for n in own},
+            "against_magnitude": {n: _plain(_against(measured, tried, n, "magnitude")) for n in own}
+            if measured.rival and "magnitude" in values else {},
+            "normalised": {n: (rates[n].value - low) / wide if wide > 1e-9 and rates[n].n else None for n in own}}
+
+
+def _judged(tried: Outcomes, ranked: Sequence[str]) -> tuple[dict[str, verdicts.Compared], dict[str, dict[str, Any]]]:
+    """The admitted measures' comparisons, and the verdicts by each."""
+    judged = {}
+    for name in ADMITTED:
+        measured = tried.measures.get(name)
+        if measured is None or np.isnan(measured.values["random"]).all():
+            continue
+        rivals = ranked if measured.rival else ()
+        judged[name] = verdicts.Compared({n: _against(measured, tried, n, "random") for n in ranked},
+                                         {n: _against(measured, tried, n, "magnitude") for n in rivals})
+    return judged, verdicts.table(judged)
+
+
+def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdicts.Verdict]], measures: Plain,
+              strengths: Plain) -> list[Plain]:
+    rows = []
+    for name in ranked:
+        own = {measure: found[name] for measure, found in by_measure.items()}
+        verdict = verdicts.overall(own)
+        unstable = name in strengths["unstable"]
+        words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
+        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": _why(name, measures["flip"]), "n": verdict.n,
+                     "needed": verdict.needed, "unstable": unstable,
+                     "by_measure": {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}})
+    return rows
+
+
+def _why(name: str, flip: Plain) -> str:
+    own, random, magnitude = (flip["rates"][n]["value"] for n in (name, "random", "magnitude"))
+    found = flip["against_random"][name]
+    if own is None:
+        return "It explained none of the cases."
+    return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, the most changed in "
+            f"{magnitude:.0%}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
+
+
+def _pairs(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:
+    flip = tried.measures["flip"]
+    named = list(itertools.combinations(ranked, 2))
+    found = [stats.paired(flip.values[a], flip.values[b], tried.shared, grain=flip.grain) for a, b in named]
+    corrected = stats.holm([one.p for one in found]).tolist()
+    rows = []
+    for (a, b), one, p in zip(named, found, corrected, strict=True):
+        above = f"{a} above {b}" if one.value > 0 else f"{b} above {a}"
+        words = above if p <= stats.LEVEL else "not told apart"
+        rows.append({"first": a, "second": b, **_plain(one), "p_holm": float(p), "words": words})
+    return rows
+
+
+# --- curves, recovery, fidelity ---------------------------------------------------------------------------------------
+
+
+def _curves(tried: Outcomes, ranked: Sequence[str], judge: str) -> Plain:
+    """Flip rates over k, or over the share of parts where inputs have different numbers of them."""
+    same = len({tuple(trial["k"]) for trial in tried.trials}) == 1
+    axis = tried.trials[0]["k"] if same else list(range(10, 101, 10))
+    lines: dict[str, Plain] = {}
+    for name in (*ranked, *BASELINES):
+        columns = [_on_axis(curve(trial, name, judge), trial["k"], axis, same) for trial in tried.trials]
+        rates = [stats.rate([column[i] for column in columns], tried.shared) for i in range(len(axis))]
+        plain = [_plain(rate) for rate in rates]
+        lines[name] = {key: [p[key] for p in plain] for key in ("value", "low", "high", "n")}
+    return {"unit": "parts" if same else "percent", "x": axis, "lines": lines}
+
+
+def _on_axis(values: Any, ks: Sequence[int], axis: Sequence[int], same: bool) -> list[float]:
+    if values is None:
+        return [math.nan] * len(axis)
+    if same:
+        return [float(v) for v in values]
+    places = [max(ks[-1] * percent // 100, 1) for percent in axis]
+    return [float(values[ks.index(k)]) if k in ks else float(np.interp(k, ks, values)) for k in places]
+
+
+def _recovered(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:
+    """For each k: how often 0, 1, … k of the changed parts were found, and how often chance would."""
+    found = []
+    for k in sorted({int(k) for t in tried.trials for k in t.get("recovery", {})}):
+        rows = [(t["recovery"][str(k)], case["d"]) for t, case in zip(tried.trials, tried.cases, strict=True)
+                if t.get("recovery", {}).get(str(k), {}).get("flipped")]
+        counts = {name: [sum(row["found"].get(name) == hits for row, _ in rows) for hits in range(k + 1)]
+                  for name in (*ranked, "magnitude")}
+        chance = [[math.comb(k, hits) * math.comb(d - k, k - hits) / math.comb(d, k) for hits in range(k + 1)] for _, d in rows]
+        found.append({"k": k, "n": len(rows), "of": len(tried.cases), "counts": counts,
+                      "random": np.mean(chance, axis=0).tolist() if rows else None})
+    return found
+
+
+def _fidelities(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:
+    """Does a local model's fidelity tell hits from misses?"""
+    found = []
+    for name in ranked:
+        hits: dict[str, list[tuple[float, bool]]] = {}
+        for trial in tried.trials:
+            own = trial.get("fidelity", {}).get(name)
+            if own and 3 in trial["k"] and trial["k"][-1] > 3:
+                hits.setdefault("flip@3", []).append((_fit(own), trial["flip"]["any"][name][trial["k"].index(3)] == "1"))
+            alone = trial.get("recovery", {}).get("1", {})
+            if alone.get("flipped") and name in alone["fidelity"]:
+                hits.setdefault("recovery@1", []).append((_fit(alone["fidelity"][name]), alone["found"][name] == 1))
+        found += [_fidelity(name, trial_name, hits[trial_name]) for trial_name in sorted(hits, reverse=True)]
+    return found
+
+
+def _fit(fidelity: Mapping[str, Any]) -> float:
+    """On samples that were not fitted to, where there are such."""
+    fresh, own = fidelity.get("fresh"), fidelity.get("fidelity")
+    return float(fresh if fresh is not None else own if own is not None else math.nan)
+
+
+def _fidelity(name: str, trial: str, rows: Sequence[tuple[float, bool]]) -> Plain:
+    hits, misses = ([fit for fit, hit in rows if hit is wanted and math.isfinite(fit)] for wanted in (True, False))
+    area = stats.auc(hits, misses)
+    if area is None:
+        words = f"all {len(rows)} are {'hits' if hits else 'misses'}: nothing to tell apart"
+    elif area.low > 0.5:
+        words = "a higher fidelity does go with being right"
+    elif area.high < 0.5:
+        words = "a higher fidelity goes with being wrong"
+    else:
+        words = "fidelity does not tell right from wrong here"
+    return {"name": name, "trial": trial, "hits": hits, "misses": misses, "auc": None if area is None else _plain(area),
+            "words": words}
+
+
+# --- the attack -------------------------------------------------------------------------------------------------------
+
+
+def _attack(manifest: Mapping[str, Any], records: Sequence[Record], tried: Outcomes) -> Plain:
+    done = [r for r in records if r["status"] in ("ok", "not fooled")]
+    known = [r for r in done if r.get("truth") is not None]
+    facts = [t["attack"] for t in tried.trials]
+    spread = {}
+    for name in ("linf", "l2", "relative_l2", "iterations", "margin"):
+        values = [f[name] for f in facts if f.get(name) is not None]
+        spread[name] = {"median": float(np.median(values)), "max": float(max(values))} if values else None
+    settings = manifest.get("spec", {}).get("attack")
+    settings = settings if isinstance(settings, Mapping) else {"method": settings}
+    return {"method": settings.get("method"), "settings": dict(settings), **spread,
+            "success": _plain(stats.rate([float(r["status"] == "ok") for r in done], _sources(done))),
+            "accuracy_before": float(np.mean([r["clean_label"] == r["truth"] for r in known])) if known else None,
+            "accuracy_after": float(np.mean([(r["label"] if r["status"] == "ok" else r["clean_label"]) == r["truth"]
+                                             for r in known])) if known else None}
+
+
+def _sources(records: Sequence[Record]) -> list[Any] | None:
+    named = [r.get("source") for r in records]
+    return named if any(s is not None for s in named) else None

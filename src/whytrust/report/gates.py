@@ -1,0 +1,93 @@
+"""Requirements on a run, such as "lime.flip@3 > random": they hold, they do not, or the run cannot tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from whytrust import stats
+from whytrust.core import near
+from whytrust.report.outcomes import FULL, Outcomes, outcomes
+from whytrust.store import Store
+
+HOLDS, FAILS, UNDECIDED = 0, 1, 2
+FORM = re.compile(r"\s*(?P<who>.+?)\.(?P<measure>[a-z_]+(@\d+)?)\s*(?P<sign>[<>])\s*(?P<than>\S.*?)\s*")
+
+
+@dataclass(frozen=True)
+class Required:
+    """A requirement and what came of it: 0 it holds, 1 it does not, 2 the run cannot tell."""
+
+    text: str
+    code: int
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"require": self.text, "code": self.code, "words": self.words}
+
+
+def check(store: Store, requirements: Sequence[str]) -> list[Required]:
+    """Each requirement, tested at .05 shared among all of them (Holm).
+
+    It holds where the difference is beyond chance in the right direction. It does not where it is beyond chance in the wrong
+    one, or so small (within ± .05) that it is as good as none. Else it is undecided.
+    """
+    manifest = store.manifest
+    tried = outcomes(list(store.records()), FULL, manifest.get("about", {}).get("explainers", ()))
+    if not tried.cases:
+        raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none; see `whytrust report`")
+    asked = [_parsed(text, tried) for text in requirements]
+    found = [_difference(tried, *one) for one in asked]
+    differences = stats.holm([one.p for one in found])
+    equal = stats.holm([stats.equivalent(one) for one in found])
+    return [_settled(text, one, float(p), float(same), sign) for text, (*_, sign), one, p, same in
+            zip(requirements, asked, found, differences, equal, strict=True)]
+
+
+def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
+    match = FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a requirement is written EXPLAINER.MEASURE > OTHER, such as 'lime.flip@3 > random' or "
+                         f"'lime.recovery > 0.5', got {text!r}")
+    who, measure, than = match["who"], match["measure"], match["than"]
+    if measure == "all_positive":
+        measure = f"all_positive:{who}"
+    if measure not in tried.measures:
+        known = [name for name in tried.measures if ":" not in name]
+        raise ValueError(f"MEASURE must be one of {', '.join(known)}, got {measure!r}{near(measure, known)}")
+    values = tried.measures[measure].values
+    number = re.fullmatch(r"\d*\.?\d+", than)
+    for name in (who,) if number else (who, than):
+        if name not in values:
+            raise ValueError(f"{measure} was measured of {', '.join(values)}, got {name!r}{near(name, values)}")
+    return who, measure, float(than) if number else than, 1 if match["sign"] == ">" else -1
+
+
+def _difference(tried: Outcomes, who: str, measure: str, than: str | float, sign: int) -> stats.Difference:
+    one = tried.measures[measure]
+    other = one.values[than] if isinstance(than, str) else one.values[who] * 0 + than
+    chance = one.chance if than == "random" else None
+    return stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
+
+
+def _settled(text: str, found: stats.Difference, p: float, same: float, sign: int) -> Required:
+    told = f"difference {found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f}), n = {found.n}, p = {p:.2g}"
+    if p <= stats.LEVEL and found.value * sign > 0:
+        return Required(text, HOLDS, f"holds: {told}")
+    if p <= stats.LEVEL:
+        return Required(text, FAILS, f"does not hold, the other way round: {told}")
+    if same <= stats.LEVEL:
+        return Required(text, FAILS, f"does not hold, no difference within ± {stats.MARGIN:g}: {told}")
+    more = f", about {stats.needed(found):,} cases needed" if found.freedom > 0 and stats.needed(found) > found.n else ""
+    return Required(text, UNDECIDED, f"undecided: {told}{more}")
+
+
+def exit_code(results: Sequence[Required]) -> int:
+    """1 where any does not hold, else 2 where any is undecided, else 0."""
+    codes = {one.code for one in results}
+    return FAILS if FAILS in codes else UNDECIDED if UNDECIDED in codes else HOLDS
+
+

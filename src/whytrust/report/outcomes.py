@@ -1,0 +1,183 @@
+"""What a run's records say: a column of numbers for each measure and contender, the table that every claim is made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats
+
+FULL = "full"
+"""The strength of the attack as it was asked for."""
+KS = (1, 3, 5)
+BASELINES = ("oracle", "magnitude", "magnitude_mean", "random")
+Record = Mapping[str, Any]
+Trial = Mapping[str, Any]
+
+
+@dataclass
+class Measured:
+    """One measure of every contender, a number a case; NaN where it does not apply.
+
+    `chance` is the variance of a case's number if its parts were picked at random, `grain` the least that a case can show.
+    """
+
+    about: str
+    values: dict[str, Floats] = field(default_factory=dict)
+    chance: Floats | None = None
+    grain: float = 1.0
+    rival: bool = True  # is magnitude a rival? Not where it finds everything by construction
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The cases of one strength, and every measure of them."""
+
+    cases: tuple[Record, ...]
+    trials: tuple[Trial, ...]
+    sources: list[str | None]
+    explainers: tuple[str, ...]
+    measures: dict[str, Measured]
+
+    @property
+    def shared(self) -> list[str | None] | None:
+        """The cases' sources, where any are named."""
+        return self.sources if any(s is not None for s in self.sources) else None
+
+
+def known_mean(values: Floats) -> float:
+    """The mean of what is known; -1 where nothing is."""
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if len(there) else -1.0
+
+
+def trial_of(record: Record, strength: str) -> Trial | None:
+    """A case's trial at one strength of the attack."""
+    found: Iterable[Trial] = record.get("trials") or ()
+    return next((trial for trial in found if trial.get("strength") == strength), None)
+
+
+def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequence[str] = ()) -> Outcomes:
+    """Every measure of the cases that were fooled at this strength."""
+    pairs = [(record, trial) for record in records if (trial := trial_of(record, strength)) is not None]
+    cases, trials = tuple(r for r, _ in pairs), tuple(t for _, t in pairs)
+    named = list(explainers) or sorted({name for t in trials for name in t["scores"]})
+    names = [n for n in named if any(n in t["flip"]["any"] for t in trials)]
+    measures: dict[str, Measured] = {}
+    for judge, label in (("any", "flip"), ("target", "flip_target")):
+        measures |= _flips(trials, names, judge, label)
+    measures |= _positive(trials, names) | _recovery(cases, trials, names)
+    return Outcomes(cases, trials, [r.get("source") for r in cases], tuple(names), measures)
+
+
+def numbers(bits: str) -> Floats:
+    """Flips that were stored as a text."""
+    return np.frombuffer(bits.encode(), dtype=np.uint8).astype(np.float64) - ord("0")
+
+
+def area(values: Floats, ks: Sequence[int], d: int) -> float:
+    """The mean of a curve over k = 1 … d − 1."""
+    return float(np.interp(np.arange(1, d), ks, values).mean()) if d > 1 else math.nan
+
+
+def curve(trial: Trial, name: str, judge: str) -> Floats | None:
+    """A contender's flips for each k of the trial; random's expectation. None where it failed."""
+    if name == "random":
+        return np.asarray(trial["random"][judge], dtype=np.float64)
+    bits = trial["flip"][judge].get(name)
+    return None if bits is None else numbers(bits)
+
+
+def at(trial: Trial, name: str, judge: str, k: int) -> float:
+    """A contender's flip with k parts; NaN where there are not so many, or it failed."""
+    values = curve(trial, name, judge)
+    return math.nan if values is None or k not in trial["k"] else float(values[trial["k"].index(k)])
+
+
+def _flips(trials: Sequence[Trial], names: Sequence[str], judge: str, label: str) -> dict[str, Measured]:
+    goal = "any other label" if judge == "any" else "the label that the attack led to"
+    dims = [trial["k"][-1] for trial in trials]
+    whole = Measured(f"flips to {goal}, mean over k = 1 … d − 1", grain=1 / max(float(np.median(dims)) - 1, 1) if dims else 1.0)
+    found = {label: whole}
+    for name in (*names, *BASELINES):
+        each = [curve(trial, name, judge) for trial in trials]
+        whole.values[name] = np.array([math.nan if c is None else area(c, t["k"], d)
+                                       for c, t, d in zip(each, trials, dims, strict=True)])
+    whole.chance = np.array([trial["random_variance"][judge] for trial in trials])
+    for k in KS:
+        some = Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
+        for name in (*names, *BASELINES):
+            some.values[name] = np.array([at(t, name, judge, k) if k < d else math.nan
+                                          for t, d in zip(trials, dims, strict=True)])
+        some.chance = some.values["random"] * (1 - some.values["random"])
+        found[f"{label}@{k}"] = some
+    return found
+
+
+def _positive(trials: Sequence[Trial], names: Sequence[str]) -> dict[str, Measured]:
+    """All parts with a positive score; each explainer has its own rival, for each lays over its own number of parts."""
+    own = {n: [t.get("positive", {}).get(n) for t in trials] for n in names}
+    found = {}
+    for name, rows in own.items():
+        if not any(rows):
+            continue
+        column = {what: np.array([math.nan if not row else row["any"][what] for row in rows])
+                  for what in ("flip", "magnitude", "random")}
+        found[f"all_positive:{name}"] = Measured(
+            f"all parts to which {name} gives a positive score, against as many others",
+            {name: column["flip"], "magnitude": column["magnitude"], "random": column["random"]},
+            column["random"] * (1 - column["random"]))
+    return found
+
+
+def _recovery(cases: Sequence[Record], trials: Sequence[Trial], names: Sequence[str]) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    ks = sorted({int(k) for t in trials for k in t.get("recovery", {})})
+    dims = np.array([case["d"] for case in cases], dtype=np.float64)
+    for k in ks:
+        rows = [t.get("recovery", {}).get(str(k), {}) for t in trials]
+        still = np.array([bool(row.get("flipped")) for row in rows])
+        share = Measured(f"share of the {k} changed parts among the {k} best" if k > 1 else "the one changed part is the best",
+                         grain=1 / k, rival=False)
+        for name in (*names, "magnitude"):
+            share.values[name] = np.array([row["found"].get(name, math.nan) / k if row.get("flipped") else math.nan
+                                           for row in rows])
+        share.values["random"] = np.where(still, k / dims, math.nan)
+        share.values["oracle"] = np.where(still, 1.0, math.nan)
+        p = k / dims
+        share.chance = np.where(still, p * (1 - p) * (dims - k) / np.maximum(dims - 1, 1) / k, math.nan)
+        found[f"recovery@{k}"] = share
+        pixels = Measured(f"share of the largest pixels, as many as were changed, that lie in the {k} changed parts "
+                          "(Göpfert et al.)", rival=False, grain=0.05)
+        for name in names:
+            pixels.values[name] = np.array([row.get("overlap", {}).get(name, math.nan) for row in rows])
+        pixels.values["random"] = np.array([row.get("overlap_random", math.nan) for row in rows])
+        if not np.isnan(pixels.values["random"]).all():
+            found[f"overlap@{k}"] = pixels
+    if ks:
+        found["recovery"] = _pooled([found[f"recovery@{k}"] for k in ks], ks)
+    return found
+
+
+def _pooled(measures: Sequence[Measured], ks: Sequence[int]) -> Measured:
+    """The mean over every k at which a case's label still flipped."""
+    values = {name: _mean([m.values[name] for m in measures]) for name in measures[0].values}
+    chances = [m.chance for m in measures if m.chance is not None]
+    words = ", ".join(map(str, ks[:-1])) + (f" or {ks[-1]}" if len(ks) > 1 else str(ks[0]))
+    # The same parts are among the k of every k, so that their chances do not average out: the largest is taken.
+    return Measured(f"share of the changed parts found, where only {words} were changed", values,
+                    np.max([np.where(np.isnan(c), -1, c) for c in chances], axis=0), 1 / max(ks), rival=False)
+
+
+def _mean(columns: Sequence[Floats]) -> Floats:
+    """The mean of what is there; NaN where nothing is."""
+    stacked = np.array(columns)
+    there = ~np.isnan(stacked)
+    count: NDArray[Any] = there.sum(axis=0)
+    total = np.where(there, stacked, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), math.nan)

@@ -1,0 +1,45 @@
+"""The audit as one HTML page that needs nothing else: no network, no other files, and every number without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from whytrust.pictures import html
+from whytrust.pictures.html import join, stylesheet, tag
+from whytrust.pictures.styles import FRAGMENT, PAGE
+from whytrust.report.attack import attack
+from whytrust.report.curves import flip_curves
+from whytrust.report.footnotes import caveats, failures, foot, pairs, repeat
+from whytrust.report.gallery import gallery
+from whytrust.report.script import SCRIPT
+from whytrust.report.shown import Shown as Shown
+from whytrust.report.shown import shown as shown
+from whytrust.report.styles import AUDIT
+from whytrust.report.trials import fidelity, recovery
+from whytrust.report.verdicts import lead, verdict_table
+from whytrust.report.words import Findings
+
+
+def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
+    """A whole page: which explainers find the known cause, and how sure that is.
+
+    What was not measured has no section. It misleads where it is read as a verdict on explainers in general: it is one on this
+    model, these inputs and this attack, as the page itself says.
+    """
+    title = str(findings.get("title") or "Audit of explanations")
+    head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
+    sections = [verdict_table(findings), flip_curves(findings), recovery(findings), fidelity(findings), attack(findings),
+                gallery(findings, cases), pairs(findings), repeat(findings), failures(findings), caveats(findings)]
+    main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(),
+               class_="whytrust audit", id="main")
+    body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+
+
+def save(path: str | Path, findings: Findings, cases: Sequence[Shown] = ()) -> Path:
+    """Write the page; the same findings give the same bytes."""
+    file = Path(path)
+    file.write_text(document(findings, cases), encoding="utf-8", newline="\n")
+    return file

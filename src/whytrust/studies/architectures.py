@@ -1,0 +1,79 @@
+"""ImageNet classifiers by name, each with the size and the normalisation it was trained with."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust import api, loading
+from whytrust.backends import torchvision
+from whytrust.checked import DifferentiableModel
+from whytrust.core import Floats, near
+from whytrust.studies.data import square
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""ImageNet's, of pixels between 0 and 1: what most nets were trained with."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A net that takes normalised images, and how a photograph becomes one."""
+
+    name: str
+    load: Callable[[], Any]
+    size: int = 224
+    resize: int = 256
+    mean: tuple[float, ...] = MEAN
+    std: tuple[float, ...] = STD
+
+    def model(self) -> DifferentiableModel:
+        """The net as a model of normalised (3, size, size) arrays."""
+        made = api.model(self.load(), output="logit", layout="NCHW", name=self.name, fast=True)
+        if not isinstance(made, DifferentiableModel):
+            raise TypeError(f"{self.name} must be a torch net, for the attack and most explainers follow its gradients")
+        return made
+
+    def normalised(self, photograph: Any) -> Floats:
+        """The middle of a photograph as the net takes it."""
+        pixels = square(photograph, self.size, self.resize) / 255.0
+        return np.ascontiguousarray(((pixels - self.mean) / self.std).transpose(2, 0, 1), dtype=np.float32)
+
+    def shown(self, normalised: Floats) -> NDArray[np.uint8]:
+        """The other way round, to look at."""
+        pixels = normalised.transpose(1, 2, 0) * np.array(self.std) + np.array(self.mean)
+        return np.asarray(np.rint(np.clip(pixels, 0, 1) * 255), dtype=np.uint8)
+
+
+def _lite(number: int) -> Architecture:
+    size = (224, 240, 260)[number]
+    load = partial(_efficientnet, number)
+    return Architecture(f"efficientnet-lite{number}", load, size, round(size * 256 / 224), (127 / 255,) * 3, (128 / 255,) * 3)
+
+
+def _efficientnet(number: int) -> Any:
+    nets = importlib.import_module("whytrust.models.nets")  # which imports torch
+    return nets.efficientnet_lite(number)
+
+
+KNOWN = {f"efficientnet-lite{n}": _lite(n) for n in (0, 1, 2)}
+PAPER = ("alexnet", "vgg16", "resnet50", "densenet161", "inception_v3")
+
+
+def architecture(name: str) -> Architecture:
+    """By a known name, torchvision:NAME, or file.py:attribute of a net that takes ImageNet's usual normalisation."""
+    if name in KNOWN:
+        return KNOWN[name]
+    kind, _, rest = name.partition(":")
+    if kind == "torchvision":
+        wide = rest == "inception_v3"
+        return Architecture(rest, lambda: torchvision.load(rest)[0], 299 if wide else 224, 342 if wide else 256)
+    if not rest:
+        raise ValueError(f"models must be among {', '.join(KNOWN)}, torchvision:NAME or file.py:attribute, got "
+                         f"{name!r}{near(name, KNOWN)}")
+    return Architecture(name, lambda: loading.attribute(name))

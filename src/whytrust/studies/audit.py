@@ -1,0 +1,209 @@
+"""The audit as a study: adversaries of a model's own inputs, every explainer tried on each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import whytrust.inputs as reading
+from whytrust.checked import CheckedModel
+from whytrust.core import LayeredParts, generator
+from whytrust.domains.image import laid_out
+from whytrust.engine import Block, Result
+from whytrust.explanation import Explanation
+from whytrust.measures import Case, Flips, Recovery
+from whytrust.measures.case import Answers
+from whytrust.question import Question
+from whytrust.studies.adversaries import FULL, Adversary
+from whytrust.studies.data import Data, Item, check_classes, sources
+
+BLOCK = 16
+"""Inputs that are worked on together: nets round differently in batches of other sizes, so this is fixed by the study."""
+FORMAT = 1
+OnCalls = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditStudy:
+    """Which explainers find what made the model change its mind?
+
+    Every input is attacked; those that the model is fooled on are cases. `strengths` are further attacks, which stop at a
+    margin: a ranking of explainers that depends on them is no finding. Parts are cut once, on the clean input, unless
+    `cut_on` says "adversarial" as in Hoedt et al. (2022).
+    """
+
+    model: CheckedModel
+    data: Data
+    explainers: Mapping[str, Any]
+    adversaries: Any  # (model, inputs, ids, strength, seed, on_calls) -> one Adversary or error each
+    parts: Any = None
+    of_parts: Mapping[str, Any] | None = None
+    strengths: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ("flip", "all_positive", "recovery", "fidelity")
+    flips: Flips = field(default_factory=Flips)
+    recovery: Recovery = field(default_factory=Recovery)
+    cut_on: str = "clean"
+    batch_size: int | None = None
+    seed: int = 0
+    block: int = BLOCK
+    spec: Mapping[str, Any] | None = None
+    keep_arrays: bool = True
+    command: str = ""  # how to do the same again
+
+    # --- what a run is --------------------------------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any]:
+        """What makes this run this run: a change of any of it is another run."""
+        return {"format": FORMAT, "study": "audit", "spec": dict(self.spec or {}), "seed": self.seed,
+                "hashes": {"inputs": self._digest(), "model": self.fingerprint()},
+                "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
+                          "sources": sources(self.data.items), "explainers": list(self.explainers),
+                          "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command}}
+
+    def blocks(self) -> list[Block]:
+        """Inputs in blocks of fixed size."""
+        ids = [item.id for item in self.data.items]
+        return [Block(f"{start // self.block:05d}", tuple(ids[start:start + self.block]))
+                for start in range(0, len(ids), self.block)]
+
+    def _digest(self) -> str:
+        each = "".join(f"{item.id}{item.source}{item.truth}{item.digest()}" for item in self.data.items)
+        return hashlib.blake2b(each.encode(), digest_size=8).hexdigest()
+
+    def fingerprint(self) -> str:
+        """What the model says of the first input that can be read, to three digits: another model rarely says the same."""
+        errors = []
+        for item in self.data.items:
+            try:
+                scores = self.model(self._whole(self._prepared(item)))[0]
+            except (ValueError, TypeError, OSError) as error:
+                errors.append(error)
+                continue
+            check_classes(self.model, self.data, len(scores))
+            self.model.labels(scores[None])  # a regressor has none, and says so
+            return " ".join(f"{score:.2e}" for score in scores[:8])
+        raise errors[0]
+
+    # --- one block ------------------------------------------------------------------------------------------------
+
+    def work(self, block: Block, on_calls: OnCalls) -> Iterator[Result]:
+        """Attack the inputs of a block together; then try every explainer on each that was fooled."""
+        items = [self._item(case) for case in block.cases]
+        with self.model.asking():
+            given, errors = self._read(items)
+            fooled = self._attacked(given, FULL, on_calls)
+            others = {s: self._attacked({c: given[c] for c in given if _reached(fooled.get(c))}, s, on_calls)
+                      for s in self.strengths}
+            for item in items:
+                yield self._result(item, errors.get(item.id) or fooled[item.id], {s: others[s].get(item.id) for s in others},
+                                   on_calls)
+
+    def _item(self, case: str) -> Item:
+        return self.data.items[int(case)]
+
+    def _read(self, items: Sequence[Item]) -> tuple[dict[str, Any], dict[str, Exception]]:
+        given: dict[str, Any] = {}
+        errors: dict[str, Exception] = {}
+        for item in items:
+            try:
+                given[item.id] = self._prepared(item)
+            except (ValueError, TypeError, OSError) as error:
+                errors[item.id] = error
+        return given, errors
+
+    def _prepared(self, item: Item) -> Any:
+        """The input as the attack takes it: a picture as an array with its channels where the model wants them."""
+        value = self.data.read(item)
+        return value if self._tabular else laid_out(value, self.model.layout)
+
+    @property
+    def _tabular(self) -> bool:
+        return (self.of_parts or {}).get("background") is not None
+
+    def _whole(self, value: Any) -> Any:
+        cut = self._cut(value)
+        return cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(self.seed))
+
+    def _cut(self, value: Any) -> LayeredParts:
+        parts = reading.cut(value, self.parts, self.model.layout, dict(self.of_parts or {}))
+        if not isinstance(parts, LayeredParts):
+            raise TypeError(f"an audit lays one input over another, which {parts.domain} parts cannot be; it takes images and "
+                            "table rows")
+        return parts
+
+    def _attacked(self, given: Mapping[str, Any], strength: str, on_calls: OnCalls) -> dict[str, Adversary | Exception]:
+        if not given:
+            return {}
+        found = self.adversaries(self.model, list(given.values()), list(given), strength, self.seed, on_calls)
+        return {case: found[i] for i, case in enumerate(given)}
+
+    def _result(self, item: Item, found: Adversary | Exception, others: Mapping[str, Adversary | Exception | None],
+                on_calls: OnCalls) -> Result:
+        """The record of one input: failed, not fooled, or tried."""
+        record: dict[str, Any] = {"case": item.id, "name": item.name, "source": item.source, "status": "failed", "error": None,
+                                  "truth": item.truth}
+        if isinstance(found, Exception):
+            return Result({**record, "error": f"{type(found).__name__}: {found}"}, {})
+        record |= {"clean_label": found.clean_label, "label": found.label, "status": "ok" if found.reached else "not fooled",
+                   "attack": found.facts}
+        if item.truth is not None:
+            record["truth"] = self.model.class_index(item.truth, len(self.model.classes or ()) or 10**9)
+        if not found.reached:
+            return Result(record, {})
+        try:
+            return self._tried(record, item, found, others, on_calls)
+        except (ValueError, TypeError, OSError) as error:
+            return Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})
+
+    def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
+               others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
+        cut = self._cut(found.clean if self.cut_on == "clean" else found.changed)
+        columns = self.model(self._whole(found.clean)).shape[1]
+        record |= {"clean_name": self.model.class_name(found.clean_label, columns), "d": len(cut.names),
+                   "label_name": self.model.class_name(found.label, columns), "parts": list(cut.names)}
+        if self._tabular:
+            record["columns"] = list(cut.over(found.clean).names)
+        else:
+            record["channels_first"] = self.model.layout == "NCHW"
+        trials = [self._trial(item, found, FULL, cut, on_calls)]
+        trials += [self._trial(item, one, strength, cut, on_calls) for strength, one in others.items() if _reached(one)]
+        return Result({**record, "trials": trials}, self._arrays(cut, found))
+
+    def _trial(self, item: Item, found: Any, strength: str, cut: LayeredParts, on_calls: OnCalls) -> dict[str, Any]:
+        case = Case(self.model, cut.like(found.changed), found.clean, found.clean_label, found.label, self.batch_size, on_calls)
+        main = strength == FULL
+        rng = generator(self.seed, "trial", item.id, strength)
+
+        def explain(question: Question) -> Answers:
+            return {name: self._answer(one, question, item.id, strength) for name, one in self.explainers.items()}
+
+        trial: dict[str, Any] = {"strength": strength, "label": found.label, "attack": found.facts}
+        trial |= self.flips(case, explain, rng)
+        if main and {"recovery", "fidelity"} & set(self.trials):
+            trial["recovery"] = self.recovery(case, explain, rng)
+        return trial
+
+    def _answer(self, explainer: Any, question: Question, case: str, strength: str) -> Explanation | Exception:
+        try:
+            answer = explainer(question, generator(self.seed, "explain", case, strength))
+            if not np.isfinite(answer.scores).all():
+                raise ValueError(f"scores must be finite, got {int((~np.isfinite(answer.scores)).sum())} that are not")
+            return answer  # type: ignore[no-any-return]
+        except Exception as error:  # an explainer that fails on an input is recorded, and the others go on
+            return error
+
+    def _arrays(self, cut: LayeredParts, found: Adversary) -> dict[str, Any]:
+        if not self.keep_arrays:
+            return {}
+        if self._tabular:
+            return {name: np.array(cut.like(row).view.values) for name, row in  # type: ignore[attr-defined]
+                    (("clean", found.clean), ("adversarial", found.changed))}
+        return {"clean": found.clean, "adversarial": found.changed, "labels": cut.labels}  # type: ignore[attr-defined]
+
+
+def _reached(found: Adversary | Exception | None) -> bool:
+    return isinstance(found, Adversary) and found.reached

@@ -1,0 +1,161 @@
+"""The inputs of a study: where each comes from, what it is called, and which of them share a source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whytrust import inputs as reading
+from whytrust.checked import CheckedModel
+from whytrust.core import near, need
+from whytrust.domains import image
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One input: an array, a row or the path of an image."""
+
+    id: str
+    value: Any
+    name: str
+    source: str | None = None  # inputs that share one are not independent of each other
+    truth: str | int | None = None  # its class, by name or number, where that is known
+
+    def digest(self) -> str:
+        """A short hash of what the input is, to notice that it changed."""
+        value = self.value
+        if isinstance(value, str | os.PathLike) and Path(value).is_file():
+            content = Path(value).read_bytes()
+        elif hasattr(value, "to_json"):
+            content = str(value.to_json()).encode()
+        else:
+            array = np.asarray(value)
+            content = str((array.dtype, array.shape)).encode() + (
+                str(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes())
+        return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The inputs of a study, and how images of any size are made to fit a net."""
+
+    items: tuple[Item, ...]
+    what: str
+    size: int | None = None  # the middle square, so many pixels wide
+    resize: int | None = None  # the shorter side is first brought to so many
+
+    def read(self, item: Item) -> Any:
+        """The input itself; a file that is no image is one clear error."""
+        value = item.value
+        if self.size is None:
+            return value
+        return square(value, self.size, self.resize or self.size)
+
+    def limited(self, limit: int | None) -> Data:
+        """The first so many inputs."""
+        return self if limit is None else replace(self, items=self.items[:limit])
+
+
+def square(picture: Any, size: int, resize: int) -> Any:
+    """The middle of an image, size × size bytes, after its shorter side was brought to `resize` pixels."""
+    pil = need("PIL.Image", "image")
+    found = pil.fromarray(image.to_rgb(image.check_image(picture)))
+    scale = resize / min(found.size)
+    wide, high = (max(round(side * scale), size) for side in found.size)
+    left, top = (wide - size) // 2, (high - size) // 2
+    return np.asarray(found.resize((wide, high), pil.Resampling.BILINEAR).crop((left, top, left + size, top + size)))
+
+
+def gather(inputs: Any, background: Any = None, groups: Any = None, truths: Any = None) -> Data:
+    """The items of what a user passes: a folder, a list of files or arrays, an array with one input a row, a DataFrame."""
+    if isinstance(inputs, Data):
+        return inputs
+    options = {} if background is None else {"background": background}
+    folder = Path(inputs) if isinstance(inputs, str | os.PathLike) else None
+    if folder is not None and folder.is_dir():
+        return _labelled(_folder(folder, groups), None, truths)
+    values = _arrays(inputs) if folder is not None and folder.suffix == ".npy" else _rows_or_images(inputs, options)
+    items = tuple(Item(f"{i:05d}", value, _name(value, i)) for i, value in enumerate(values))
+    return _labelled(Data(items, f"{len(items)} inputs"), groups, truths)
+
+
+def _arrays(path: Any) -> list[Any]:
+    if not Path(path).is_file():
+        raise ValueError(f"inputs names the file {path}, which does not exist")
+    return list(np.load(path, allow_pickle=False))
+
+
+def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
+    if isinstance(inputs, str | os.PathLike) and not Path(inputs).exists():
+        raise ValueError(f"inputs must be a folder, an .npy file or arrays: {str(inputs)!r} does not exist")
+    several = reading.several(inputs, options)
+    if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 3:
+        return list(inputs)  # grey images; a single colour image would be one input, which is no audit
+    if several is None:
+        raise ValueError("an audit needs several inputs: a folder of images, a list, or an array with one input a row, got "
+                         f"{type(inputs).__name__}{f' of shape {np.shape(inputs)}' if hasattr(inputs, 'shape') else ''}")
+    return several
+
+
+def _folder(folder: Path, groups: Any) -> Data:
+    """Every image of a folder; where all of them lie in sub-folders, those are their classes."""
+    paths = [Path(p) for p in reading.files(folder) if Path(p).suffix.lower() in image.SUFFIXES]
+    if not paths:
+        raise ValueError(f"{folder} must hold images ({', '.join(image.SUFFIXES)}), got none")
+    in_classes = all(len(p.relative_to(folder).parts) > 1 for p in paths) and groups != "folder"
+    names = [str(p.relative_to(folder)) for p in paths]
+    items = tuple(Item(f"{i:05d}", path, name, path.parent.name if groups == "folder" else None,
+                       path.relative_to(folder).parts[0] if in_classes else None)
+                  for i, (path, name) in enumerate(zip(paths, names, strict=True)))
+    classes = f" in {len({item.truth for item in items})} class folders" if in_classes else ""
+    return Data(items, f"{len(items)} images of {folder.name}{classes}")
+
+
+def _labelled(data: Data, groups: Any, truths: Any) -> Data:
+    for what, given in (("groups", groups), ("labels", truths)):
+        if given is not None and len(given) != len(data.items):
+            raise ValueError(f"{what} must have one entry for each input: expected {len(data.items)}, got {len(given)}")
+    items = [replace(item, source=item.source if groups is None else str(groups[i]),
+                     truth=item.truth if truths is None else _plain(truths[i])) for i, item in enumerate(data.items)]
+    return replace(data, items=tuple(items))
+
+
+def check_classes(model: CheckedModel, data: Data, columns: int) -> None:
+    """Refuse data whose classes are not the model's: an accuracy would mean nothing, and nobody would notice."""
+    named = sorted({item.truth for item in data.items if isinstance(item.truth, str)})
+    if named and model.classes is None:
+        raise ValueError(f"the data have classes by name ({', '.join(named[:4])}), and {model.name} has {columns} classes "
+                         "without names; name them with classes=, or put the images into one folder to audit without them")
+    wrong = [name for name in named if name not in (model.classes or ())]
+    if wrong:
+        raise ValueError(f"the data's classes must be among the model's {columns}: {len(wrong)} of {len(named)} are not, such "
+                         f"as {wrong[0]!r}{near(wrong[0], model.classes or ())}; rename the folders, or put the images into "
+                         "one folder to audit without true labels")
+    beyond = sorted({item.truth for item in data.items if isinstance(item.truth, int) and not 0 <= item.truth < columns})
+    if beyond:
+        raise ValueError(f"labels must be classes of the model, 0 to {columns - 1}, got {beyond[0]}")
+
+
+def _name(value: Any, index: int) -> str:
+    if isinstance(value, str | os.PathLike):
+        return Path(value).name
+    label = getattr(value, "name", None)
+    return f"row {label}" if hasattr(value, "iloc") and label is not None else f"input {index}"
+
+
+def _plain(label: Any) -> str | int:
+    value = label.item() if isinstance(label, np.generic) else label
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError(f"labels must be class names or numbers, got {value!r}")
+    return value
+
+
+def sources(items: Sequence[Item]) -> int:
+    """How many independent sources there are."""
+    return len({item.source if item.source is not None else item.id for item in items})

@@ -1,0 +1,284 @@
+"""From what a user writes, in Python or in a TOML file, to a study; what nobody knows is an error that names its neighbour."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whytrust import api, loading
+from whytrust import inputs as reading
+from whytrust.attacks import CATALOGUE as ATTACKS
+from whytrust.checked import CheckedModel, DifferentiableModel
+from whytrust.core import generator, near, need
+from whytrust.measures import NAMES as TRIALS
+from whytrust.measures import Flips, Recovery
+from whytrust.measures.flips import BASELINES
+from whytrust.studies.adversaries import ByGradient, NearestRow
+from whytrust.studies.audit import BLOCK, AuditStudy
+from whytrust.studies.data import Data, gather
+
+KEYS = {
+    "model": "MODEL as on the command line", "model_options": "options of wt.model", "inputs": "a folder, an .npy file, a .csv "
+    "file with a background, or demo", "limit": "the first so many inputs", "size": "images: pixels of the middle square",
+    "resize": "images: pixels of the shorter side before that", "groups": "folder, or a .txt file with a name an input",
+    "labels": "a .txt file with a class an input", "parts": "as in explain", "fill": "what hidden parts show",
+    "background": "a .csv file of training rows", "explainers": "names, or tables with a method and its options",
+    "attack": "a name, or a table with a method, targets, strengths and the attack's options", "trials": "which trials",
+    "ks": "recovery: how many parts are kept", "draws": "random orders a case", "cut_on": "clean or adversarial",
+    "batch_size": "inputs a model call gets", "seed": "a whole number", "block": "inputs worked on together",
+    "keep_arrays": "whether inputs are kept beside the records",
+}
+"""What a spec may say."""
+EXPLAINERS = ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam", "integrated_gradients/smoothgrad")
+WITHOUT_GRADIENTS = ("lime", "kernel_shap", "occlusion")
+NEAREST = "nearest"
+
+
+def from_toml(path: str | Path) -> dict[str, Any]:
+    """What a spec file says, with its paths taken from where the file lies."""
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"SPEC must be a preset ({', '.join(PRESETS)}) or a .toml file, got {str(path)!r}, which is neither")
+    try:
+        spec = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} must be a TOML file: {error}") from error
+    check_keys(spec, str(path))
+    for key in ("inputs", "background", "labels"):
+        spec[key] = _beside(file, spec[key]) if isinstance(spec.get(key), str) else spec.get(key)
+    if isinstance(spec.get("groups"), str) and spec["groups"] != "folder":
+        spec["groups"] = _beside(file, spec["groups"])
+    place, colon, attribute = str(spec.get("model", "")).rpartition(":")
+    if place.endswith(".py"):
+        spec["model"] = f"{_beside(file, place)}{colon}{attribute}"
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+def _beside(file: Path, name: str) -> str:
+    return name if name == "demo" or Path(name).is_absolute() else str(file.parent / name)
+
+
+def check_keys(spec: Mapping[str, Any], where: str) -> None:
+    """Refuse a key that means nothing, and say which is near."""
+    for key in spec:
+        if key not in KEYS:
+            raise ValueError(f"{where} has the key {key!r}{near(key, KEYS)}, and a spec has {', '.join(KEYS)}")
+    if "model" not in spec:
+        raise ValueError(f"{where} must say which model, such as model = \"demo:digits\"")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "digits": {"model": "demo:digits", "inputs": "demo", "parts": "grid:4x4", "fill": 0.0,
+               "explainers": {name: {"samples": 500} if name == "lime" else {} for name in EXPLAINERS},
+               "attack": {"method": "pgd", "targets": "random", "epsilon": 4.0, "units": "input", "bounds": [0, 16],
+                          "iterations": 60, "stop": "never", "strengths": [0.0, 2.0]}},
+    "photos": {"model": "demo:photos", "inputs": "demo", "parts": "slic:16", "fill": 127.0,
+               "explainers": {name: {"samples": 512} if name == "lime" else {} for name in
+                              ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam",
+                               "saliency/smoothgrad", "guided_backprop/smoothgrad")},
+               "attack": {"method": "pgd", "targets": "random", "epsilon": 6.4, "step": 1.28, "units": "input",
+                          "bounds": [0, 255], "iterations": 100, "stop": "never", "strengths": [0.0]}},
+    "tabular": {"model": "demo:tabular", "inputs": "demo", "explainers": {name: {} for name in WITHOUT_GRADIENTS},
+                "attack": "nearest"},
+}
+"""Audits of the embedded models."""
+
+
+THIRTEEN = ("lime", *(f"{name}{how}" for how in ("", "/smoothgrad", "/smoothgrad2", "/vargrad") for name in
+                      ("integrated_gradients", "saliency", "guided_backprop")))
+"""The explainers of Hoedt et al. (2022)."""
+
+
+def listed(names: str, preset: str) -> dict[str, Any]:
+    """Explainers as a,b,c, or all13; those that a preset has options for keep them."""
+    own = PRESETS.get(preset, {}).get("explainers", {})
+    chosen = THIRTEEN if names == "all13" else [name.strip() for name in names.split(",")]
+    return {name: own.get(name, {}) if isinstance(own, Mapping) else {} for name in chosen}
+
+
+def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_model: Any) -> AuditStudy:
+    """The study of a preset or a spec file; `changes` outweigh what it says, `of_model` goes to the model's loader."""
+    spec = dict(PRESETS[preset_or_path]) if preset_or_path in PRESETS else from_toml(preset_or_path)
+    spec.update(changes or {})
+    check_keys(spec, preset_or_path)
+    loaded = loading.load(str(spec["model"]), **of_model, **spec.get("model_options", {}))
+    given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "limit", "size",
+                                                                      "resize", "groups", "labels", "background")}
+    background = spec.get("background", loaded.explain_options.get("background"))
+    if isinstance(background, str):
+        background = need("pandas", "tables").read_csv(background)
+    data = _data(spec, loaded, background)
+    if background is not None:
+        given["background"] = background
+    return settle(loaded.model, data, spec={**spec, "seed": given.get("seed", 0)}, **given)
+
+
+def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> Data:
+    inputs = spec.get("inputs", "demo" if loaded.inputs is not None else None)
+    if inputs is None:
+        raise ValueError("a spec must say which inputs: a folder of images, an .npy file, or rows.csv")
+    groups, labels = (_lines(spec.get(key)) for key in ("groups", "labels"))
+    if inputs == "demo":
+        if loaded.inputs is None:
+            raise ValueError(f"inputs = \"demo\" is for demo models, got model = {spec['model']!r}; name a folder or a file")
+        data = replace(gather(loaded.inputs, background, groups, labels), what=f"inputs of {spec['model']}")
+    elif str(inputs).endswith(".csv"):
+        data = gather(need("pandas", "tables").read_csv(inputs), background, groups, labels)
+    else:
+        data = gather(Path(inputs) if Path(inputs).is_dir() else inputs, background, groups, labels)
+    return replace(data, size=spec.get("size"), resize=spec.get("resize")).limited(spec.get("limit"))
+
+
+def _lines(given: Any) -> Any:
+    """The lines of a text file; a list, or the word folder, as it is."""
+    if not isinstance(given, str) or given == "folder":
+        return given
+    if not Path(given).is_file():
+        raise ValueError(f"groups and labels must be lists or text files with a line an input: {given} does not exist")
+    return [int(line) if line.isdigit() else line for line in Path(given).read_text(encoding="utf-8").splitlines()]
+
+
+def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
+           trials: Any = None, seed: int = 0, ks: Any = (1, 3, 5), draws: int = 10, cut_on: str = "clean",
+           batch_size: int | None = None, block: int = BLOCK, keep_arrays: bool = True,
+           spec: Mapping[str, Any] | None = None, **of_parts: Any) -> AuditStudy:
+    """A study, every choice checked before the first model call."""
+    generator(seed)
+    if not data.items:
+        raise ValueError("an audit needs at least one input, got none")
+    wrong = [name for name in of_parts if not any(name in names for names in reading.OPTIONS.values())]
+    if wrong:
+        known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
+        raise TypeError(f"an audit has no option {wrong[0]!r}{near(wrong[0], known)}")
+    chosen = _trials(trials)
+    settled = reading.prepare(dict(of_parts))
+    strengths, adversaries = _attack(model, attack, settled, of_parts.get("background"))
+    if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
+        raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
+                         f"{len(strengths)} further strengths")
+    if isinstance(block, bool) or not isinstance(block, int) or block < 1:
+        raise ValueError(f"block must be a whole number >= 1, got {block!r}")
+    named = _explainers(model, explainers)
+    plain = dict(spec or {}) or _described(model, named, explainers, parts, attack, chosen, of_parts)
+    return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
+                      Flips(draws, "all_positive" in chosen), Recovery(tuple(ks)), cut_on, batch_size, int(seed), block, plain,
+                      keep_arrays)
+
+
+def _trials(given: Any) -> tuple[str, ...]:
+    chosen = tuple(TRIALS) if given is None else (given,) if isinstance(given, str) else tuple(given)
+    for name in chosen:
+        if name not in TRIALS:
+            raise ValueError(f"trials must be among {', '.join(TRIALS)}, got {name!r}{near(str(name), TRIALS)}")
+    return tuple(name for name in TRIALS if name in chosen or name == "flip")
+
+
+def _explainers(model: CheckedModel, given: Any) -> dict[str, Any]:
+    """{label: explainer} of names, objects, {label: name, object or {method, options}}; baselines are there in any case."""
+    if given is None:
+        given = EXPLAINERS if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
+    if isinstance(given, str) or callable(given):
+        given = [given]
+    pairs = given.items() if isinstance(given, Mapping) else [(_label(one), one) for one in given]
+    made: dict[str, Any] = {}
+    for label, one in pairs:
+        if label in made:
+            raise ValueError(f"explainers must have different names, got {label!r} twice; name them: {{'a': …, 'b': …}}")
+        if label in BASELINES and (isinstance(one, str) or one == {}):
+            continue
+        if label in BASELINES:
+            raise ValueError(f"{label!r} is a baseline that every audit has; give the explainer another name")
+        made[label] = _made(label, one)
+    if not made:
+        raise ValueError("an audit needs at least one explainer beside the baselines, which it always has, got none")
+    return made
+
+
+def _made(label: str, one: Any) -> Any:
+    part_names = {name for names in reading.OPTIONS.values() for name in names}
+    if not isinstance(one, Mapping):
+        return api.explainer_of(one, {}, part_names)
+    options = dict(one)
+    return api.explainer_of(options.pop("method", label), options, part_names)
+
+
+def _label(one: Any) -> str:
+    if isinstance(one, Mapping):
+        return str(one.get("method", "explainer"))
+    if isinstance(one, str):
+        return one
+    inner = getattr(getattr(one, "method", None), "name", None) or getattr(one, "name", None)
+    return str(inner or getattr(one, "__name__", type(one).__name__))
+
+
+def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any) -> tuple[tuple[str, ...], Any]:
+    """(further strengths, what makes adversaries)."""
+    tabular = background is not None
+    options = dict(given) if isinstance(given, Mapping) else {"method": given}
+    method, targets, strengths = options.pop("method", None), options.pop("targets", "random"), options.pop("strengths", ())
+    if method is None:
+        method = NEAREST if tabular else "pgd"
+    if method == NEAREST:
+        if not tabular:
+            raise ValueError("attack 'nearest' takes the nearest training row of another class; pass background= training rows")
+        if options or strengths:
+            raise TypeError(f"attack 'nearest' has no option {next(iter(options), 'strengths')!r}")
+        if not hasattr(background, "iloc") and not isinstance(background, np.ndarray):
+            raise TypeError("attack 'nearest' needs the training rows themselves as background, a DataFrame or an array, got "
+                            f"{type(background).__name__}")
+        return (), NearestRow(of_parts["background"], background)
+    if tabular:
+        raise ValueError(f"table rows are audited with attack='nearest', got {method!r}")
+    attack = _attack_of(method, options)
+    if not isinstance(model, DifferentiableModel):
+        raise TypeError(f"attack {method!r} follows gradients, and {model.name} has none; pass the torch module itself")
+    return tuple(_strength(one) for one in strengths), ByGradient(attack, targets)
+
+
+def _attack_of(method: Any, options: dict[str, Any]) -> Any:
+    known = {name: made for name, made, *_ in ATTACKS}
+    make: Callable[..., Any]
+    if isinstance(method, str):
+        if method not in known:
+            raise ValueError(f"attack must be one of {', '.join(known)}, {NEAREST}, got {method!r}{near(method, known)}")
+        make, allowed = known[method], {f.name for f in fields(known[method])}
+        options.setdefault("stop", "never") if "stop" in allowed else None
+    elif is_dataclass(method) and not isinstance(method, type):
+        make, allowed = lambda **more: replace(method, **more), {f.name for f in fields(method)}
+    else:
+        raise TypeError(f"attack must be a name, a table with a method, or an attack such as PGD(…), got "
+                        f"{type(method).__name__}")
+    for name in options:
+        if name not in allowed:
+            raise TypeError(f"{method if isinstance(method, str) else type(method).__name__} has no option {name!r}"
+                            f"{near(name, allowed | {'targets', 'strengths'})}; it has {', '.join(sorted(allowed))}")
+    made: Any = make
+    return made(**{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})
+
+
+def _strength(margin: Any) -> str:
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not margin >= 0:
+        raise ValueError(f"strengths must be margins, numbers >= 0, at which the attack stops, got {margin!r}")
+    return f"margin {float(margin):g}"
+
+
+def _described(model: CheckedModel, named: Mapping[str, Any], explainers: Any, parts: Any, attack: Any, trials: Any,
+               of_parts: Mapping[str, Any]) -> dict[str, Any]:
+    """An audit that was set up in Python, as plain data."""
+    return {"model": model.name, "explainers": {label: repr(one) for label, one in named.items()},
+            "parts": parts if isinstance(parts, str | None) else _hashed(parts), "attack": repr(attack), "trials": list(trials),
+            **{name: value if isinstance(value, str | int | float | None) else _hashed(value)
+               for name, value in of_parts.items()}}
+
+
+def _hashed(value: Any) -> str:
+    """Something too large to print, by what it is and a hash."""
+    array = np.asarray(value)
+    content = str(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
+    return f"{type(value).__name__} {np.shape(value)} {hashlib.blake2b(content, digest_size=6).hexdigest()}"

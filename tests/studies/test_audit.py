@@ -1,0 +1,276 @@
+"""Whole audits of models whose reasons are known, from Python: verdicts, resume, jobs, and what a user can get wrong."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+from planted import GRID, white_box
+from whytrust import engine
+from whytrust.attacks import PGD
+from whytrust.explainers.baselines import Random
+from whytrust.explainers.occlusion import Occlusion
+from whytrust.explanation import Explanation
+from whytrust.models.whitebox import PlantedCause
+
+BOX = white_box(part=5)
+INPUTS = PlantedCause(GRID == 5).inputs(160)
+ATTACK = PGD(epsilon=0.5, units="input", bounds=None, iterations=20, stop="never")
+SOUND = {"lime": {"samples": 120}, "saliency": {}, "integrated_gradients": {"steps": 6}, "occlusion": {}}
+
+
+class Inverted:
+    """Occlusion upside down."""
+
+    def __call__(self, question, rng):
+        found = Occlusion()(question, rng)
+        return Explanation.of(question, "inverted", -found.scores)
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    explainers = {**SOUND, "random scores": Random(), "inverted": Inverted()}
+    return wt.audit(BOX, list(INPUTS), explainers, "grid:4x4", ATTACK, fill=0.0, draws=10, out=tmp_path_factory.mktemp("audit") / "run")
+
+
+def test_sound_explainers_recover_the_planted_cause(audit):
+    rates = {row["name"]: row for row in audit.table()}
+    for name in SOUND:
+        assert rates[name]["flip@1"] >= 0.95
+        assert rates[name]["recovery@1"] >= 0.95
+        assert rates[name]["verdict"] == "better than magnitude"
+    assert rates["oracle"]["flip@1"] == 1.0
+
+
+def test_random_is_at_its_expectation(audit):
+    rates = {row["name"]: row for row in audit.table()}
+    # k of 16 parts hold the one that decides with chance k / 16, so that the mean over k = 1 … 15 is ½.
+    assert rates["random"]["flip"] == pytest.approx(0.5, abs=4 * 0.27 / np.sqrt(160 * 10))
+    assert rates["random"]["recovery@1"] == pytest.approx(1 / 16)
+    assert rates["random scores"]["flip_low"] < 0.5 < rates["random scores"]["flip_high"]
+
+
+def test_random_scores_and_inverted_ones_are_told(audit):
+    verdicts = audit.verdicts()
+    assert verdicts["random scores"].startswith(("no better than random", "undecided"))
+    assert not verdicts["random scores"].startswith(("better", "worse"))
+    assert verdicts["inverted"] == "worse than random"
+
+
+def test_with_enough_cases_random_scores_are_no_better_than_random(tmp_path):
+    many = PlantedCause(GRID == 5).inputs(900, seed=1)
+    found = wt.audit(BOX, list(many), {"random scores": Random()}, "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0, draws=3)
+    assert found.verdicts()["random scores"] == "no better than random (within ± .05)"
+
+
+def test_magnitude_knows_nothing_where_everything_is_changed_alike(audit):
+    rates = {row["name"]: row for row in audit.table()}
+    assert rates["magnitude"]["flip_low"] < 0.5 < rates["magnitude"]["flip_high"]
+    assert rates["magnitude"]["recovery@1"] == 1.0
+
+
+def test_the_normalised_score_runs_from_random_to_the_oracle(audit):
+    normalised = {row["name"]: row["normalised"] for row in audit.table()}
+    assert normalised["occlusion"] == pytest.approx(1.0)
+    assert abs(normalised["random scores"]) < 0.2
+    assert normalised["inverted"] == pytest.approx(-1.0, abs=0.1)
+
+
+def test_the_page_and_the_json_hold_what_was_found(audit, tmp_path):
+    page = audit.save_html(tmp_path / "audit.html").read_text(encoding="utf-8")
+    for words in ("better than magnitude", "worse than random", "occlusion", "inverted"):
+        assert words in page
+    data = json.loads(json.dumps(audit.to_json(), allow_nan=False))
+    assert data["counts"] == {"inputs": 160, "adversaries": 160, "not_fooled": 0, "failed": 0, "left": 0}
+    assert "worse than random" in str(audit)
+    assert repr(audit) == "<audit of PlantedCause: 160 adversaries of 160 inputs>"
+
+
+# --- the same bits ----------------------------------------------------------------------------------------------------
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for kind in ("records", "arrays") for p in sorted((folder / kind).iterdir())}
+
+
+def run(folder, **options):
+    return wt.audit(BOX, list(INPUTS[:11]), SOUND, "grid:4x4", ATTACK, fill=0.0, draws=2, block=3, out=folder, **options)
+
+
+def test_jobs_change_nothing(tmp_path):
+    run(tmp_path / "one", jobs=1)
+    run(tmp_path / "two", jobs=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_an_interrupted_audit_goes_on_to_the_same_records(tmp_path, monkeypatch):
+    run(tmp_path / "whole")
+    puts = engine.Store.put
+    for stop in range(4):
+        def put(store, block, shard, left=[stop]):  # noqa: B006
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            puts(store, block, shard)
+
+        folder = tmp_path / f"stopped {stop}"
+        monkeypatch.setattr(engine.Store, "put", put)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder)
+        monkeypatch.setattr(engine.Store, "put", puts)
+        assert len(list((folder / "records").iterdir())) == stop
+        run(folder)
+        assert contents(folder) == contents(tmp_path / "whole")
+
+
+def test_another_seed_is_another_run(tmp_path):
+    run(tmp_path / "a", seed=0)
+    with pytest.raises(ValueError, match=r"holds a run of another spec.*seed"):
+        run(tmp_path / "a", seed=1)
+    run(tmp_path / "b", seed=1)
+    assert contents(tmp_path / "a") != contents(tmp_path / "b")
+
+
+def test_another_model_or_other_inputs_are_another_run(tmp_path):
+    wt.audit(BOX, list(INPUTS[:2]), ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "run", fill=0.0)
+    with pytest.raises(ValueError, match="another spec"):
+        wt.audit(white_box(part=6), list(INPUTS[:2]), ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "run", fill=0.0)
+    with pytest.raises(ValueError, match="another spec"):
+        wt.audit(BOX, list(INPUTS[1:3]), ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "run", fill=0.0)
+    with pytest.raises(ValueError, match=r"another spec.*explainers"):
+        wt.audit(BOX, list(INPUTS[:2]), ["saliency"], "grid:4x4", ATTACK, out=tmp_path / "run", fill=0.0)
+
+
+# --- strengths and sources --------------------------------------------------------------------------------------------
+
+
+def test_strengths_are_tried_on_the_same_parts_and_told(tmp_path):
+    attack = {"method": "pgd", "epsilon": 0.5, "units": "input", "bounds": None, "iterations": 20, "strengths": [0, 4.0]}
+    found = wt.audit(BOX, list(INPUTS[:20]), SOUND, "grid:4x4", attack, out=tmp_path / "run", fill=0.0, draws=3)
+    told = found.findings["strengths"]
+    assert told["names"] == ["margin 0", "margin 4", "full"]
+    assert told["adversaries"] == [20, 20, 20]
+    assert told["stable"] is True
+    margins = {t["strength"]: t["attack"]["margin"] for t in next(iter(found.store.records()))["trials"]}
+    assert 0 < margins["margin 0"] < margins["margin 4"] < margins["full"]
+    assert margins["margin 4"] >= 4
+
+
+def test_a_ranking_that_turns_with_strength_is_no_finding(tmp_path):
+    class Fickle:
+        """Right where the change is large, wrong where it is small."""
+
+        def __call__(self, question, rng):
+            scores = Occlusion()(question, rng).scores
+            return Explanation.of(question, "fickle", scores if question.input.max() > 0.6 else -scores)
+
+    attack = {"method": "pgd", "epsilon": 0.5, "step": 0.02, "units": "input", "bounds": None, "iterations": 40, "strengths": [0]}
+    found = wt.audit(BOX, list(INPUTS[:40]), {"fickle": Fickle(), "saliency": "saliency"}, "grid:4x4", attack, "flip",
+                     tmp_path / "run", fill=0.0, draws=3)
+    assert found.findings["strengths"]["stable"] is False
+    assert found.findings["strengths"]["unstable"] == ["fickle"]
+    assert "unstable" in found.verdicts()["fickle"]
+    assert "Unstable, and no finding" in str(found)
+
+
+def test_inputs_that_share_a_source_widen_the_intervals(tmp_path):
+    apart = wt.audit(BOX, list(INPUTS[:40]), {"random scores": Random()}, "grid:4x4", ATTACK, out=tmp_path / "a", fill=0.0)
+    shared = wt.audit(BOX, list(INPUTS[:40]), {"random scores": Random()}, "grid:4x4", ATTACK, out=tmp_path / "b", fill=0.0,
+                      groups=[f"film {i % 4}" for i in range(40)])
+    wide = [found.findings["measures"]["flip"]["rates"]["random scores"] for found in (apart, shared)]
+    assert wide[0]["sources"] == 40
+    assert wide[1]["sources"] == 4
+    assert wide[1]["high"] - wide[1]["low"] > wide[0]["high"] - wide[0]["low"]
+
+
+def test_true_labels_give_the_accuracy_before_and_after(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:8]), ["occlusion"], "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0,
+                     labels=["dark"] * 6 + ["bright"] * 2)
+    assert found.findings["attack"]["accuracy_before"] == 0.75
+    assert found.findings["attack"]["accuracy_after"] == 0.25
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_one_failing_input_is_recorded_and_the_others_go_on(tmp_path):
+    inputs = [INPUTS[0], np.full((8, 8), np.nan), INPUTS[1]]
+    found = wt.audit(BOX, inputs, ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "run", fill=0.0)
+    assert found.findings["counts"]["failed"] == 1
+    assert "must have finite pixels" in found.findings["failures"][0]["error"]
+    assert "1 failed" in str(found)
+
+
+def test_an_explainer_that_always_fails_is_told_and_judged_by_nobody(tmp_path):
+    def broken(question, rng):
+        raise RuntimeError("no luck")
+
+    found = wt.audit(BOX, list(INPUTS[:3]), {"occlusion": "occlusion", "broken": broken}, "grid:4x4", ATTACK,
+                     out=tmp_path / "run", fill=0.0)
+    assert found.findings["explainer_failures"]["broken"]["count"] == 3
+    assert "no luck" in str(found)
+    assert set(found.verdicts()) == {"occlusion"}
+
+
+def test_no_adversary_at_all_is_one_clear_error(tmp_path):
+    tiny = PGD(epsilon=1e-6, units="input", bounds=None, iterations=2)
+    with pytest.raises(ValueError, match=r"needs at least one adversary.*3 inputs were attacked and none was fooled; allow a larger"):
+        wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "grid:4x4", tiny, out=tmp_path / "run", fill=0.0)
+
+
+def test_a_regressor_is_refused_by_name(tmp_path):
+    with pytest.raises(TypeError, match=r"has one output and is read as a regressor"):
+        wt.audit(PlantedRegressor(), list(INPUTS[:3]), ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "run")
+
+
+class PlantedRegressor(PlantedCause):
+    def __init__(self):
+        super().__init__(GRID == 5)
+
+    def __call__(self, batch):
+        return super().__call__(batch)[:, 1]
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"explainers": ["lmie"]}, r"did you mean 'lime'"),
+    ({"explainers": []}, "at least one explainer beside the baselines"),
+    ({"explainers": ["lime", "lime"]}, "different names, got 'lime' twice"),
+    ({"explainers": {"oracle": Random()}}, "'oracle' is a baseline that every audit has"),
+    ({"explainers": {"lime": {"smaples": 5}}}, r"did you mean 'samples'"),
+    ({"attack": "pdg"}, r"did you mean 'pgd'"),
+    ({"attack": {"method": "pgd", "epsilom": 1}}, r"did you mean 'epsilon'"),
+    ({"attack": {"method": "pgd", "strengths": [-1]}}, "strengths must be margins"),
+    ({"attack": "nearest"}, "pass background="),
+    ({"trials": ["flips"]}, r"did you mean 'flip'"),
+    ({"cut_on": "both"}, "cut_on must be"),
+    ({"seed": -1}, "seed must be a whole number"),
+    ({"block": 0}, "block must be a whole number"),
+    ({"fil": 0.0}, r"no option 'fil' \(did you mean 'fill'"),
+    ({"draws": 0}, "draws must be"),
+    ({"groups": ["a"]}, "groups must have one entry for each input: expected 3, got 1"),
+    ({"labels": ["dark", "bright", "grey"]}, "1 of 3 are not, such as 'grey'"),
+    ({"labels": [0, 1, 7]}, "labels must be classes of the model, 0 to 1, got 7"),
+])
+def test_what_is_written_wrong_is_told_before_anything_is_done(tmp_path, wrong, message):
+    options = {"explainers": ["occlusion"], "parts": "grid:4x4", "attack": ATTACK, "fill": 0.0, **wrong}
+    with pytest.raises((ValueError, TypeError), match=message):
+        wt.audit(BOX, list(INPUTS[:3]), out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_input_is_no_audit():
+    with pytest.raises(ValueError, match="an audit needs several inputs"):
+        wt.audit(BOX, INPUTS[0], ["occlusion"])
+
+
+def test_an_audit_without_a_folder_is_kept_in_a_temporary_one():
+    found = wt.audit(BOX, list(INPUTS[:2]), ["occlusion"], "grid:4x4", ATTACK, "flip", fill=0.0)
+    assert Path(found.store.folder, "manifest.json").is_file()
+
+
+def test_the_full_trial_can_be_cut_on_the_adversary(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "slic:9", ATTACK, "flip", tmp_path / "run", fill=0.0,
+                     cut_on="adversarial")
+    assert found.findings["counts"]["adversaries"] == 3

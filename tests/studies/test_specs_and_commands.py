@@ -1,0 +1,370 @@
+"""Audits from the command line: specs, folders of images, table rows, reports, gates, plans and comparisons."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from planted import GRID
+from whytrust.cli import main
+from whytrust.models.whitebox import PlantedCause
+from whytrust.report.audit import Audit
+from whytrust.store import Store
+from whytrust.studies import spec
+
+MODEL = """
+import numpy as np
+from whytrust import model
+from whytrust.models.whitebox import PlantedCause
+GRID = np.arange(16).reshape(4, 4).repeat(2, axis=0).repeat(2, axis=1)
+box = model(PlantedCause(GRID == 5), output="logit", classes=["dark", "bright"])
+bytes_box = model(PlantedCause(GRID == 5, threshold=0.1 * 255**2, gain=60 / 255**2, whisper=1e-4 / 255), output="logit",
+                  classes=["dark", "bright"])
+"""
+SPEC = """
+model = "model.py:box"
+inputs = "inputs.npy"
+parts = "grid:4x4"
+fill = 0.0
+draws = 3
+block = 4
+
+[explainers]
+occlusion = {}
+lime = { samples = 60 }
+made_up = { method = "random" }
+
+[attack]
+method = "pgd"
+epsilon = 0.5
+units = "input"
+iterations = 15
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "model.py").write_text(MODEL)
+    (folder / "spec.toml").write_text(SPEC)
+    np.save(folder / "inputs.npy", PlantedCause(GRID == 5).inputs(24))
+    assert main(["audit", str(folder / "spec.toml"), "--out", str(folder / "run")]) == 0
+    return folder
+
+
+def written(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def told(capsys, *words):
+    code = main([str(word) for word in words])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_an_audit_prints_its_verdicts_and_writes_its_page(place, capsys):
+    code, out, _ = told(capsys, "audit", place / "spec.toml", "--out", place / "run")  # done already: read again
+    assert code == 0
+    assert "better than magnitude" in out
+    assert str(place / "run" / "report.html") in out
+    assert (place / "run" / "report.html").stat().st_size > 10_000
+    assert f"whytrust audit {place / 'spec.toml'} --out {place / 'run'}" in (place / "run" / "report.html").read_text()
+
+
+def test_a_seed_on_the_command_line_outweighs_the_spec_s(place, tmp_path, capsys):
+    code, out, _ = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run", "--seed", 3, "--limit", 5, "--json")
+    assert code == 0
+    assert json.loads(out)["seed"] == 3
+    assert json.loads(out)["counts"]["inputs"] == 5
+
+
+def test_a_dry_run_counts_and_writes_nothing(place, tmp_path, capsys):
+    code, out, _ = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run", "--dry-run", "--jobs", 2)
+    assert code == 0
+    assert "24 inputs in 6 blocks" in out
+    assert "model calls" in out
+    assert not (tmp_path / "run").exists()
+    code, out, _ = told(capsys, "audit", place / "spec.toml", "--dry-run", "--json")
+    expected = json.loads(out)
+    # Asked of two inputs and taken times twelve; the real number is known from the run itself.
+    records = list(Store.open(place / "run").records())
+    assert expected["calls"] > sum(r["trials"][0]["distinct"] for r in records)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    (SPEC.replace("draws", "drawz"), r"has the key 'drawz' \(did you mean 'draws'\?\)"),
+    (SPEC.replace("model =", "modle ="), r"has the key 'modle' \(did you mean 'model'\?\)"),
+    (SPEC.replace('model = "model.py:box"\n', ""), "must say which model"),
+    (SPEC.replace("epsilon", "epsilom"), r"did you mean 'epsilon'"),
+    (SPEC.replace("inputs.npy", "elsewhere.npy"), "which does not exist"),
+    ("model = = 3", "must be a TOML file"),
+])
+def test_a_spec_that_is_written_wrong_is_one_line_and_exit_2(place, capsys, text, message):
+    path = written(place, "wrong.toml", text)
+    code, out, err = told(capsys, "audit", path, "--out", place / "wrong")
+    assert code == 2
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    assert re.search(message, err)
+    assert not (place / "wrong").exists()
+
+
+def test_a_preset_that_does_not_exist_is_told(capsys):
+    code, _, err = told(capsys, "audit", "digitz")
+    assert code == 2
+    assert "a preset (digits, photos, tabular) or a .toml file" in err
+
+
+def test_a_run_folder_of_another_spec_is_refused_and_left_alone(place, capsys):
+    before = {p: p.read_bytes() for p in (place / "run").rglob("*") if p.is_file()}
+    path = written(place, "other.toml", SPEC.replace("epsilon = 0.5", "epsilon = 0.4"))
+    code, _, err = told(capsys, "audit", path, "--out", place / "run")
+    assert code == 2
+    assert "holds a run of another spec: attack.epsilon was 0.5, now 0.4" in err
+    assert {p: p.read_bytes() for p in before} == before
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(place, tmp_path, capsys, monkeypatch):
+    from whytrust import store
+    puts, left = store.Store.put, [2]
+
+    def full(self, block, shard):
+        if not left[0]:
+            with self.telling(f"block {block.id}"):
+                raise OSError(28, "No space left on device")
+        left[0] -= 1
+        puts(self, block, shard)
+
+    monkeypatch.setattr(store.Store, "put", full)
+    code, _, err = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")
+    assert code == 2
+    assert "No space left on device" in err
+    assert "2 of 6 blocks are finished and safe" in err
+    monkeypatch.setattr(store.Store, "put", puts)
+    assert told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")[0] == 0
+    same = [(tmp_path / "run" / "records" / p.name).read_bytes() == p.read_bytes() for p in (place / "run" / "records").iterdir()]
+    assert all(same)
+
+
+def test_ctrl_c_says_what_is_safe(place, tmp_path, capsys, monkeypatch):
+    from whytrust import store
+    puts, left = store.Store.put, [3]
+
+    def interrupted(self, block, shard):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        puts(self, block, shard)
+
+    monkeypatch.setattr(store.Store, "put", interrupted)
+    code, _, err = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")
+    assert code == 130
+    assert "interrupted; 3 of 6 blocks are finished and safe" in err
+    assert "the same command goes on from there" in err
+
+
+# --- reports, gates, plans, comparisons -------------------------------------------------------------------------------
+
+
+def test_a_report_is_read_from_the_run_alone(place, tmp_path, capsys):
+    code, out, _ = told(capsys, "report", place / "run")
+    assert code == 0
+    assert "better than magnitude" in out
+    code, out, _ = told(capsys, "report", place / "run", "--html", tmp_path / "p.html", "--json")
+    assert json.loads(out)["verdicts"][0]["kind"] == "better_than_magnitude"
+    assert (tmp_path / "p.html").is_file()
+    code, _, err = told(capsys, "report", tmp_path)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("rule", "code", "words"), [
+    ("occlusion.flip@3 > random", 0, "holds"),
+    ("occlusion.flip > magnitude", 0, "holds"),
+    ("occlusion.recovery > 0.9", 0, "holds"),
+    ("occlusion.flip < 0.5", 1, "the other way round"),
+    ("random.flip > occlusion", 1, "the other way round"),
+    ("made_up.flip > random", 2, "undecided"),
+    ("lime.flip@1 > occlusion", 2, "undecided"),
+])
+def test_a_gate_holds_or_does_not_or_cannot_tell(place, capsys, rule, code, words):
+    found, out, _ = told(capsys, "gate", place / "run", "--require", rule)
+    assert (found, words in out) == (code, True)
+    found, out, _ = told(capsys, "gate", place / "run", "--require", rule, "--json")
+    assert json.loads(out)[0]["code"] == found == code
+
+
+def test_a_gate_of_several_rules_is_as_strong_as_the_weakest(place, capsys):
+    assert told(capsys, "gate", place / "run", "--require", "occlusion.flip > random", "--require", "lime.flip > random")[0] == 0
+    assert told(capsys, "gate", place / "run", "--require", "occlusion.flip > random", "--require", "occlusion.flip < 0.5")[0] == 1
+
+
+@pytest.mark.parametrize(("rule", "message"), [
+    ("lime > random", "EXPLAINER.MEASURE > OTHER"), ("lime.flop > random", "did you mean 'flip'"),
+    ("lmie.flip > random", "did you mean 'lime'"), ("lime.flip > rnadom", "did you mean 'random'"),
+])
+def test_a_rule_that_is_written_wrong_is_told(place, capsys, rule, message):
+    code, _, err = told(capsys, "gate", place / "run", "--require", rule)
+    assert code == 2
+    assert message in err
+
+
+def test_equal_explainers_do_not_pass_a_gate_and_with_enough_cases_fail_it(place):
+    import whytrust as wt
+    from whytrust.explainers.baselines import Random
+    from whytrust.report import gates
+    box = wt.model(PlantedCause(GRID == 5), output="logit")
+    attack = {"method": "pgd", "epsilon": 0.5, "units": "input", "iterations": 10}
+    found = wt.audit(box, list(PlantedCause(GRID == 5).inputs(600)), {"blind": Random()}, "grid:4x4", attack, "flip",
+                     place / "blind", fill=0.0, draws=3)
+    assert gates.check(found.store, ["blind.flip > random"])[0].code == 1
+
+
+def test_a_plan_says_how_many_inputs_are_needed(capsys):
+    code, out, _ = told(capsys, "plan", "--effect", 0.05, "--power", 0.8, "--discordant", 0.11, "--json")
+    assert code == 0
+    # (1.96 + 0.84)² · (0.11 − 0.05²) / 0.05² for large n, and a little more for Student and the made-up pairs
+    assert 337 <= json.loads(out)["inputs"]["0.11"] <= 370
+    code, out, _ = told(capsys, "plan")
+    assert "adversaries, where the two differ on 25% of the inputs" in out
+    assert told(capsys, "plan", "--effect", 2)[0] == 2
+
+
+def test_two_runs_are_compared_case_by_case_where_their_inputs_are_the_same(place, tmp_path, capsys):
+    path = written(place, "more.toml", SPEC.replace("samples = 60", "samples = 200"))
+    assert told(capsys, "audit", path, "--out", tmp_path / "more")[0] == 0
+    code, out, _ = told(capsys, "diff", place / "run", tmp_path / "more", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["paired"] is True
+    assert {row["name"]: row["value"] for row in found["rows"]}["occlusion"] == 0
+    assert [s for s in found["settings"] if s["key"] == "explainers.lime.samples"] == [
+        {"key": "explainers.lime.samples", "first": 60, "second": 200}]
+    code, out, _ = told(capsys, "diff", place / "run", tmp_path / "more")
+    assert "explainers.lime.samples was 60, is 200" in out
+    assert "no difference beyond chance" in out
+
+
+def test_runs_of_other_inputs_are_compared_by_their_rates(place, tmp_path, capsys):
+    np.save(place / "others.npy", PlantedCause(GRID == 5).inputs(10, seed=9))
+    path = written(place, "others.toml", SPEC.replace("inputs.npy", "others.npy"))
+    told(capsys, "audit", path, "--out", tmp_path / "run")
+    _, out, _ = told(capsys, "diff", place / "run", tmp_path / "run", "--json")
+    assert json.loads(out)["paired"] is False
+
+
+# --- folders of images ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pictures(place):
+    from PIL import Image
+    folder = place / "pictures"
+    values = (PlantedCause(GRID == 5).inputs(6) * 255).astype(np.uint8)
+    for i, picture in enumerate(values):
+        (folder / "dark").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / "dark" / f"{i}.png")
+    return folder
+
+
+FOLDER = SPEC.replace("model.py:box", "model.py:bytes_box").replace("inputs.npy", "pictures").replace("0.5", "128")
+
+
+def test_class_folders_are_true_labels(place, pictures, tmp_path, capsys):
+    code, out, _ = told(capsys, "audit", written(place, "folder.toml", FOLDER), "--out", tmp_path / "run", "--json")
+    assert code == 0
+    assert json.loads(out)["attack"]["accuracy_before"] == 1.0
+    assert json.loads(out)["data"]["what"] == "6 images of pictures in 1 class folders"
+
+
+def test_classes_that_are_not_the_model_s_are_one_error(place, pictures, tmp_path, capsys):
+    (pictures / "dark").rename(pictures / "darc")
+    code, _, err = told(capsys, "audit", written(place, "folder.toml", FOLDER), "--out", tmp_path / "run")
+    (pictures / "darc").rename(pictures / "dark")
+    assert code == 2
+    assert "the data's classes must be among the model's 2: 1 of 1 are not, such as 'darc' (did you mean 'dark'?)" in err
+
+
+def test_corrupt_images_are_recorded_and_the_rest_is_audited(place, pictures, tmp_path, capsys):
+    (pictures / "dark" / "7.png").write_bytes(b"not a picture")
+    (pictures / "dark" / "8.png").write_bytes((pictures / "dark" / "0.png").read_bytes()[:40])
+    code, out, _ = told(capsys, "audit", written(place, "folder.toml", FOLDER), "--out", tmp_path / "run")
+    for name in ("7.png", "8.png"):
+        (pictures / "dark" / name).unlink()
+    assert code == 0
+    assert "6 of 8 inputs were fooled, 2 failed" in out
+    assert "must be an image file that Pillow can read" in out
+
+
+def test_images_of_any_size_are_cut_to_the_middle_square(place, tmp_path, capsys):
+    from PIL import Image
+    folder = place / "wide"
+    folder.mkdir(exist_ok=True)
+    for i, picture in enumerate((PlantedCause(GRID == 5).inputs(3) * 255).astype(np.uint8)):
+        Image.fromarray(picture.repeat(4, 0).repeat(6, 1)).save(folder / f"{i}.png")
+    text = FOLDER.replace('"pictures"', '"wide"').replace("draws", "size = 8\nresize = 8\ndraws").replace(
+        "bytes_box", "grey_box")
+    (place / "model.py").write_text(MODEL + """
+def _grey(batch): return np.asarray(batch, float)[..., 0]
+grey_box = lambda batch: bytes_box(_grey(batch))
+""")
+    code, _, err = told(capsys, "audit", written(place, "wide.toml", text), "--out", tmp_path / "run")
+    assert code == 2
+    assert "follows gradients, and" in err  # a function of a batch has none, and that is told
+
+
+def test_an_empty_folder_is_told(place, tmp_path, capsys):
+    (place / "empty").mkdir(exist_ok=True)
+    path = written(place, "none.toml", FOLDER.replace('"pictures"', '"empty"'))
+    code, _, err = told(capsys, "audit", path, "--out", tmp_path / "run")
+    assert code == 2
+    assert "must hold images" in err
+
+
+# --- table rows -------------------------------------------------------------------------------------------------------
+
+
+def test_table_rows_are_led_to_the_nearest_row_of_another_class(tmp_path, capsys):
+    code, out, _ = told(capsys, "audit", "tabular", "--limit", 6, "--out", tmp_path / "run", "--explainers", "occlusion", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["kind"] == "tabular"
+    assert found["counts"]["adversaries"] == 6
+    study = spec.load("tabular", {"limit": 6})
+    rows = study.adversaries.rows
+    scale = rows.std(ddof=0)
+    labels = study.model.labels(study.model(rows))
+    for record in Store.open(tmp_path / "run").records():
+        clean = study.data.items[int(record["case"])].value
+        distances = (((rows - clean) / scale) ** 2).sum(axis=1).to_numpy()
+        others = np.flatnonzero(labels != record["clean_label"])
+        assert record["attack"]["row"] == others[np.argmin(distances[others])]
+        assert record["attack"]["l2"] == pytest.approx(np.sqrt(distances[record["attack"]["row"]]))
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_the_digits_preset_runs(tmp_path, capsys):
+    pytest.importorskip("torch")
+    code, out, _ = told(capsys, "audit", "digits", "--limit", 4, "--out", tmp_path / "run", "--explainers", "saliency,lime")
+    assert code == 0
+    assert "saliency" in out
+    assert Audit.open(tmp_path / "run").gallery()
+
+
+def test_a_run_that_was_killed_goes_on_from_the_command_line(place, tmp_path):
+    run = tmp_path / "run"
+    words = [sys.executable, "-m", "whytrust.cli", "audit", str(place / "spec.toml"), "--out", str(run)]
+    first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while first.poll() is None and not list(run.glob("records/*.jsonl")):
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    assert list(run.glob("records/*.jsonl"))
+    assert "better than magnitude" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert {p.name: p.read_bytes() for p in run.glob("records/*")} == {p.name: p.read_bytes() for p in place.glob("run/records/*")}
