@@ -16,6 +16,8 @@ from whytrust.core import ALIASES, Parts, generator, near
 from whytrust.explainers import CATALOGUE, NAMES, foreign
 from whytrust.explainers.gradients import Pooled
 from whytrust.explanation import Explanation
+from whytrust.measures import BASELINES
+from whytrust.measures import CATALOGUE as TRIALS
 from whytrust.progress import Progress
 from whytrust.question import Question
 
@@ -204,13 +206,15 @@ class _Asking:
 
 
 def methods() -> list[dict[str, Any]]:
-    """The catalogue: every explainer, attack and way to cut an input into parts, with one line each.
+    """The catalogue: every explainer, baseline, trial, attack and way to cut an input into parts, with one line each.
 
     An explainer also has a goal (what its scores are meant to say), whether it needs gradients, and the paper it comes from.
     """
     rows: list[dict[str, Any]] = [
         {"name": e.name, "kind": "explainer", "about": e.about, "goal": e.goal, "gradients": e.gradients, "paper": e.paper}
         for e in NAMES.values()]
+    rows += [{"name": name, "kind": "baseline of audits", "about": about} for name, about in BASELINES.items()]
+    rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "paper": trial.paper} for trial in TRIALS]
     rows += [{"name": name, "kind": "attack", "about": about, "gradients": True, "paper": paper}
              for name, _, about, paper in ATTACKS]
     about = {
@@ -276,6 +280,9 @@ def explainer_of(method: Any, options: dict[str, Any], part_names: set[str]) -> 
             if method in {name for name, *_ in ATTACKS}:
                 raise ValueError(f"{method} is an attack, which changes inputs and explains nothing: wt.attack(model, inputs, "
                                  f"{method!r}), in Python")
+            if method in BASELINES:
+                raise ValueError(f"{method} is a baseline of audits, where the change of an input is known; every wt.audit(model, "
+                                 "inputs) has it")
             listed = [name.strip() for name in method.split(",")]
             hint = f"; for several pass a list, {listed}" if len(listed) > 1 and all(n in NAMES for n in listed) else near(
                 method, NAMES)

@@ -35,6 +35,7 @@ class Loaded:
     model: CheckedModel
     inputs: list[Any] | None = None
     explain_options: dict[str, Any] = field(default_factory=dict)
+    demo: demos.Demo | None = None
 
 
 def load(spec: str, trust_pickle: bool = False, device: str | None = None, **options: Any) -> Loaded:
@@ -47,7 +48,7 @@ def load(spec: str, trust_pickle: bool = False, device: str | None = None, **opt
     if kind == "demo":
         demo = demos.load(name)
         return Loaded(api.model(demo.model, **{**demo.model_options, **of_device, **options}), demo.inputs,
-                      dict(demo.explain_options))
+                      dict(demo.explain_options), demo)
     if kind == "hf":
         return Loaded(api.model(huggingface.load(name, device), **options))
     if kind == "torchvision":

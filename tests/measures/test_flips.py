@@ -201,3 +201,14 @@ def test_the_area_is_the_mean_over_k_below_d(values):
 def test_draws_must_be_a_number():
     with pytest.raises(ValueError, match="draws must be a whole number >= 2, got 1"):
         Flips(draws=1)
+
+
+def test_who_else_is_there_changes_nobody_s_curve():
+    case = tangled_case(2)
+    alone = Flips()(case, scored(flat=np.zeros(16)), generator(0))
+    again = tangled_case(2)
+    beside = Flips()(again, scored(other=np.ones(16), flat=np.zeros(16)), generator(0))
+    for judge in ("any", "target"):
+        assert alone["random"][judge] == beside["random"][judge]
+        for name in ("flat", "magnitude", "magnitude_mean"):
+            assert alone["flip"][judge][name] == beside["flip"][judge][name]

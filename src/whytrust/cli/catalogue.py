@@ -17,6 +17,7 @@ from whytrust.core import near
 from whytrust.explainers import NAMES
 from whytrust.explainers.gradients import Pooled
 from whytrust.explainers.smoothing import Smoothed
+from whytrust.measures import NAMES as TRIALS
 
 EXTRAS = {
     "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
@@ -76,6 +77,7 @@ def _about(row: dict[str, Any]) -> str:
         lines.append(row["paper"])
     entry, attacks = NAMES.get(row["name"]), {name: cls for name, cls, *_ in ATTACKS}
     made: Any = attacks.get(row["name"]) if entry is None else entry.method
+    made = TRIALS[row["name"]].measure if row["kind"] == "trial" else made
     if made is not None:
         docs = [made, *([Smoothed] if entry is not None and entry.smoothing else [])]
         lines += [line for cls in docs for line in ("", *textwrap.dedent(f"    {cls.__doc__}").strip().splitlines())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from whytrust.measures.case import Case as Case
 from whytrust.measures.flips import Flips as Flips
@@ -17,14 +18,20 @@ class Entry:
     about: str
     goal: str
     paper: str
+    measure: Any
 
 
 CATALOGUE = (
     Entry("flip", "the perturbation of the k best parts, laid over the clean input: does the label change?", "ranking",
-          "Hoedt et al. 2022"),
+          "Hoedt et al. 2022", Flips),
     Entry("all_positive", "the same with all parts of positive score, against as many by magnitude", "contribution",
-          "Praher et al. 2021"),
-    Entry("recovery", "only k parts are changed: how many of them are among the k best?", "ranking", "Hoedt et al. 2022"),
-    Entry("fidelity", "does the fidelity of a local model tell hits from misses?", "fidelity", "Praher et al. 2021"),
+          "Praher et al. 2021", Flips),
+    Entry("recovery", "only k parts are changed: how many of them are among the k best?", "ranking", "Hoedt et al. 2022",
+          Recovery),
+    Entry("fidelity", "does the fidelity of a local model tell hits from misses?", "fidelity", "Praher et al. 2021", Recovery),
 )
+BASELINES = {"magnitude": "the parts that were changed most, by the sum of squared changes",
+             "magnitude_mean": "the same per value",
+             "oracle": "the smallest set of parts that was found to change the label: what nobody can beat"}
+"""What every audit has beside random."""
 NAMES = {entry.name: entry for entry in CATALOGUE}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Floats, LayeredParts, Masks
+from whytrust.core import Floats, LayeredParts, Masks, generator
 from whytrust.explanation import Explanation
 from whytrust.question import Memory, Question
 
@@ -93,6 +93,12 @@ class Case:
     @staticmethod
     def _all_classes(question: Question) -> Question:
         return question.watching(range(len(question.original)))[0]
+
+
+def streams(rng: np.random.Generator) -> Callable[[str], np.random.Generator]:
+    """A generator for each name, so that no contender's draws depend on who else is there."""
+    seed = int(rng.integers(2**63))
+    return lambda name: generator(seed, name)
 
 
 def ranked(scores: Floats, rng: np.random.Generator) -> Order:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
-from whytrust.measures.case import Answers, Case, Explain, Order, first, ranked
+from whytrust.measures.case import Answers, Case, Explain, Order, first, ranked, streams
 
 EXHAUSTIVE = 10
 """Of at most so many parts every set is asked: then random's expectation and the oracle are exact."""
@@ -47,13 +47,14 @@ class Flips:
 
     def __call__(self, case: Case, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
         """The flips of every explainer and baseline, for every k: plain data."""
-        answers = explain(case.question)
+        answers, of = explain(case.question), streams(rng)
         found = {name: answer for name, answer in answers.items() if isinstance(answer, Explanation)}
-        orders = {name: ranked(e.scores, rng) for name, e in found.items()}
-        orders["magnitude"], orders["magnitude_mean"] = ranked(case.change, rng), ranked(case.mean_change, rng)
+        orders = {name: ranked(e.scores, of(name)) for name, e in found.items()}
+        orders |= {name: ranked(change, of(f"{name} of the change")) for name, change in
+                   (("magnitude", case.change), ("magnitude_mean", case.mean_change))}
         ks = settled_ks(case.d)
         everything = case.d <= EXHAUSTIVE
-        drawn = [rng.permutation(case.d) for _ in range(self.draws)]
+        drawn = [of(f"random {i}").permutation(case.d) for i in range(self.draws)]
         curves = {name: nested(order, ks) for name, order in orders.items()}
         sets = {name: e.scores > 0 for name, e in found.items() if self.positive and e.sense == "signed"}
         sets |= {f"{name} magnitude": first(orders["magnitude"], int(chosen.sum())) for name, chosen in sets.items()}

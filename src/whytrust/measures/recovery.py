@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
-from whytrust.measures.case import Case, Explain, first, ranked
+from whytrust.measures.case import Case, Explain, first, ranked, streams
 from whytrust.measures.flips import failures, fidelities
 
 
@@ -35,16 +36,20 @@ class Recovery:
 
     def __call__(self, case: Case, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
         """For each k: whether the label still flips, and then what was found. No k that covers every part is asked."""
-        by_size = ranked(case.change, rng)
-        return {str(k): self._of(case, first(by_size, k), k, explain, rng) for k in self.ks if k < case.d}
+        of = streams(rng)
+        by_size = ranked(case.change, of("magnitude of the change"))
+        return {str(k): self._found(case, first(by_size, k), k, explain, streams(of(f"k = {k}"))) for k in self.ks
+                if k < case.d}
 
-    def _of(self, case: Case, kept: Masks, k: int, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
+    def _found(self, case: Case, kept: Masks, k: int, explain: Explain,
+               of: Callable[[str], np.random.Generator]) -> dict[str, Any]:
         local = case.localised(kept)
         if local is None:
             return {"flipped": False}
         answers = explain(local.question)
         found = {name: e for name, e in answers.items() if isinstance(e, Explanation)}
-        orders = {name: ranked(e.scores, rng) for name, e in found.items()} | {"magnitude": ranked(local.change, rng)}
+        orders = {name: ranked(e.scores, of(name)) for name, e in found.items()}
+        orders["magnitude"] = ranked(local.change, of("magnitude of the change"))
         result: dict[str, Any] = {
             "flipped": True, "label": local.label, "parts": np.flatnonzero(kept).tolist(),
             "found": {name: int(kept[order[:k]].sum()) for name, order in orders.items()},
@@ -52,7 +57,7 @@ class Recovery:
             "fidelity": fidelities(answers), "failed": failures(answers)}
         if local.parts.view.kind == "image":
             where = np.isin(local.parts.view.spread(np.arange(local.d, dtype=np.float64)), np.flatnonzero(kept))
-            result["overlap"] = {name: overlap(_pixels(e), where, rng) for name, e in found.items()}
+            result["overlap"] = {name: overlap(_pixels(e), where, of(f"{name} by pixel")) for name, e in found.items()}
             result["overlap_random"] = float(where.mean())
         return result
 

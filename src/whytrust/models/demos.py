@@ -33,6 +33,8 @@ class Demo:
     inputs: list[Any]
     model_options: dict[str, Any] = field(default_factory=dict)
     explain_options: dict[str, Any] = field(default_factory=dict)
+    truths: list[Any] | None = None  # the inputs' true classes
+    audited: Callable[[], list[tuple[Any, str, str]]] | None = None  # more inputs, for an audit: (input, name, source)
 
 
 @cache
@@ -40,11 +42,11 @@ def digits() -> Demo:
     """A small CNN on scikit-learn's 8 × 8 digits, trained here in a few seconds."""
     nets = importlib.import_module("whytrust.models.nets")
     data = load_digits()
-    train, test, labels, _ = train_test_split(data.images, data.target, test_size=0.25, random_state=0)
+    train, test, labels, truths = train_test_split(data.images, data.target, test_size=0.25, random_state=0)
     return Demo("a small CNN trained on scikit-learn's handwritten digits", nets.train_digits(train, labels), list(test),
                 {"preprocess": nets.digits_batch, "output": "logit", "name": "digits CNN",
                  "classes": [str(i) for i in range(10)]},
-                {"parts": "grid:4x4", "fill": 0.0})
+                {"parts": "grid:4x4", "fill": 0.0}, truths=[str(t) for t in truths])
 
 
 @cache
@@ -57,10 +59,28 @@ def photos() -> Demo:
     return Demo("EfficientNet-Lite0 with ImageNet weights", nets.efficientnet_lite(0), pictures,
                 {"preprocess": nets.photo_batch, "output": "logit", "name": "EfficientNet-Lite0",
                  "classes": _distinct([names.get_1k_class_name(i).split(",")[0] for i in range(1000)])},
-                {"parts": "slic:16"})
+                {"parts": "slic:16"}, audited=photo_crops)
 
 
 PHOTOS = ("coffee", "chelsea", "astronaut", "rocket")
+MORE_PHOTOS = (*PHOTOS, "stereo_motorcycle", "camera", "coins", "hubble_deep_field", "retina", "immunohistochemistry", "clock",
+               "moon", "brick", "grass", "gravel")
+
+
+def photo_crops() -> list[tuple[Any, str, str]]:
+    """Three squares out of each photograph, the middle and two corners of three quarters its width: (square, name, source)."""
+    data, pil = need("skimage.data", "image"), need("PIL.Image", "image")
+    crops = []
+    for place, share in (("middle", 1.0), ("top left", 0.75), ("bottom right", 0.75)):
+        for source in MORE_PHOTOS:
+            found = getattr(data, source)()
+            image = pil.fromarray(found[0] if isinstance(found, tuple) else found).convert("RGB")
+            side = int(share * min(image.size))
+            room = image.width - side, image.height - side
+            left, top = {"middle": (room[0] // 2, room[1] // 2), "top left": (0, 0), "bottom right": room}[place]
+            square = image.crop((left, top, left + side, top + side)).resize((224, 224), pil.Resampling.BICUBIC)
+            crops.append((np.asarray(square), f"{source}, {place}", source))
+    return crops
 
 
 @cache
@@ -89,12 +109,13 @@ def reviews_minilm() -> Demo:
 def tabular() -> Demo:
     """A random forest on scikit-learn's breast cancer data."""
     data = load_breast_cancer(as_frame=True) if importlib.util.find_spec("pandas") else load_breast_cancer()
-    train, test, labels, _ = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
+    train, test, labels, truths = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
     forest = RandomForestClassifier(100, random_state=0).fit(train, labels)
     rows = [test.iloc[i] for i in range(len(test))] if hasattr(test, "iloc") else list(test)
     return Demo("a random forest on scikit-learn's breast cancer data", forest, rows,
                 {"classes": list(data.target_names), "name": "cancer forest"},
-                {"background": train} | ({} if hasattr(train, "iloc") else {"names": list(data.feature_names)}))
+                {"background": train} | ({} if hasattr(train, "iloc") else {"names": list(data.feature_names)}),
+                truths=[str(data.target_names[t]) for t in truths])
 
 
 @cache

@@ -127,12 +127,23 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
     if inputs == "demo":
         if loaded.inputs is None:
             raise ValueError(f"inputs = \"demo\" is for demo models, got model = {spec['model']!r}; name a folder or a file")
-        data = replace(gather(loaded.inputs, background, groups, labels), what=f"inputs of {spec['model']}")
+        data = replace(_embedded(loaded, background, groups, labels), what=f"inputs of {spec['model']}")
     elif str(inputs).endswith(".csv"):
         data = gather(need("pandas", "tables").read_csv(inputs), background, groups, labels)
     else:
         data = gather(Path(inputs) if Path(inputs).is_dir() else inputs, background, groups, labels)
     return replace(data, size=spec.get("size"), resize=spec.get("resize")).limited(spec.get("limit"))
+
+
+def _embedded(loaded: loading.Loaded, background: Any, groups: Any, labels: Any) -> Data:
+    """A demo's inputs, with what is known of them."""
+    demo = loaded.demo
+    assert demo is not None
+    if demo.audited is None:
+        return gather(demo.inputs, background, groups, demo.truths if labels is None else labels)
+    values, names, sources = zip(*demo.audited(), strict=True)
+    found = gather(list(values), background, sources if groups is None else groups, labels)
+    return replace(found, items=tuple(replace(item, name=name) for item, name in zip(found.items, names, strict=True)))
 
 
 def _lines(given: Any) -> Any:
