@@ -29,7 +29,8 @@ check: env
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 soak: env
-	SOAK=1 $(BIN)/python -m pytest -q tests/domains tests/pictures tests/test_designs.py tests/test_fuzz.py tests/backends/test_torch_fast.py
+	SOAK=1 $(BIN)/python -m pytest -q tests/domains tests/pictures tests/measures tests/test_designs.py tests/test_engine.py \
+		tests/test_fuzz.py tests/test_stats.py tests/test_store.py tests/backends/test_torch_fast.py
 
 clean:
 	rm -rf .venv build dist report.html

@@ -281,8 +281,8 @@ def explainer_of(method: Any, options: dict[str, Any], part_names: set[str]) -> 
                 raise ValueError(f"{method} is an attack, which changes inputs and explains nothing: wt.attack(model, inputs, "
                                  f"{method!r}), in Python")
             if method in BASELINES:
-                raise ValueError(f"{method} is a baseline of audits, where the change of an input is known; every wt.audit(model, "
-                                 "inputs) has it")
+                raise ValueError(f"{method} is a baseline of audits, where the change of an input is known; every "
+                                 "wt.audit(model, inputs) has it")
             listed = [name.strip() for name in method.split(",")]
             hint = f"; for several pass a list, {listed}" if len(listed) > 1 and all(n in NAMES for n in listed) else near(
                 method, NAMES)

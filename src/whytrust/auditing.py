@@ -38,6 +38,7 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
     data = gather(inputs, options.get("background"), groups, labels)
     data = replace(data, size=size, resize=resize).limited(limit)
     study = spec.settle(wrapped, data, explainers=explainers, parts=parts, attack=attack, trials=trials, seed=seed, **options)
+    study = replace(study, command=f"wt.audit(model, inputs, …, out={str(out)!r}), with the settings below")
     return run(study, Path(tempfile.mkdtemp(prefix="whytrust-audit-")) / "run" if out is None else out, jobs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from whytrust import auditing
@@ -15,7 +16,7 @@ JOBS = 2
 def main(path: str) -> int:
     """Audit the digits, say the verdicts and where the page is. A run that was interrupted goes on."""
     print("training a small net on handwritten digits, then putting explanations of it on trial …", file=sys.stderr)
-    study = spec.load("digits")
+    study = replace(spec.load("digits"), command=f"whytrust audit digits --out {RUN} --jobs {JOBS}")
     found = auditing.run(study, RUN, JOBS)
     written = found.save_html(path)
     print(f"{found}\n\nThe page with pictures: {written.resolve()}")

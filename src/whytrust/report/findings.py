@@ -63,7 +63,8 @@ def findings(store: Store) -> Plain:
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials)},
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
-        "versions": store.sessions()[-1] if store.sessions() else {}, "sessions": len(store.sessions()),
+        "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
+        "sessions": len(store.sessions()),
         "problems": list(store.problems), "caveats": list(CAVEATS)}
 
 
