@@ -63,7 +63,7 @@ def test_where_enough_were_seen_for_the_margin_the_number_is_for_the_difference_
 
 
 def test_where_no_number_would_be_true_none_is_given():
-    found = judge(difference(0.049, n=4000, error=0.33 / 4000**0.5), NOT_FOUND, None, None, NOT_FOUND)
+    found = judge(difference(0.05, n=4000, error=0.33 / 4000**0.5), NOT_FOUND, None, None, NOT_FOUND)
     assert (found.words, found.needed) == ("undecided: n = 4000 should do, but the difference lies near a border", None)
     lone = judge(paired([1], [0]), 1.0, None, None, 1.0)
     assert (lone.words, lone.needed) == ("undecided: n = 1, too few to say how many are needed", None)
@@ -175,3 +175,10 @@ def test_with_enough_cases_a_random_ranking_is_called_no_better():
     chances = np.full(4000, 0.1)
     kinds = [table({"flip": Compared({"x": paired(rng.random(4000) < chances, chances, chance=chances * 0.9)})})["flip"]["x"].kind for _ in range(100)]
     assert kinds.count("no_better") >= 85
+
+
+def test_a_difference_of_nothing_says_how_many_cases_would_show_that():
+    nothing = paired(np.full(30, 0.5), np.full(30, 0.5), grain=1 / 15)
+    found = judge(nothing, 1.0, None, None, equivalent(nothing))
+    assert found.words == "undecided: n = 30, about 55 needed"
+    assert equivalent(paired(np.full(55, 0.5), np.full(55, 0.5), grain=1 / 15)) <= 0.05

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -218,6 +218,19 @@ def needed(difference: Difference, effect: float = MARGIN, power: float = 0.8, t
     seen = max(squares - 2 * difference.made_up**2, squares / 2)  # no pair differed? That does not mean that none ever will
     per_source = difference.n / (difference.freedom + 1)
     return _enough(seen / difference.n, effect, power, tests, per_source, difference.grain)
+
+
+def needed_to_equate(difference: Difference, tests: int = 1, margin: float = MARGIN) -> int:
+    """How many cases would show that a difference as small as the one seen is none (see `equivalent`)? 0 where none would."""
+    if difference.freedom <= 0 or abs(difference.value) >= margin:
+        return 0
+    per_source = difference.n / (difference.freedom + 1)
+    for cases in np.unique(np.geomspace(2 * per_source, 1e6, 2000).astype(int)).tolist():
+        alike = cases / per_source
+        error = difference.error * math.sqrt(difference.n / cases)
+        if equivalent(replace(difference, n=cases, freedom=alike - 1, error=error), margin) * tests <= LEVEL:
+            return int(cases)
+    return 0
 
 
 def plan(effect: float, power: float = 0.8, discordant: float = 0.25, tests: int = 1) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from whytrust.stats import LEVEL, MARGIN, Difference, equivalent, holm, needed
+from whytrust.stats import LEVEL, MARGIN, Difference, equivalent, holm, needed, needed_to_equate
 
 Kind = Literal["worse", "no_better", "better_than_random", "better_than_magnitude", "undecided"]
 """Of decided verdicts, the weakest first."""
@@ -138,15 +138,17 @@ def _undecided(difference: Difference, tests: int) -> Verdict:
     """How many cases would do? As many as find a difference of the margin: then either it is found, or it is none to speak of.
 
     Where so many were seen already, the difference lies between the two; then as many as tell one as large as that seen from 0,
-    or from the margin, whichever is easier. Where even that is not more than were seen, no number is given.
+    or from the margin, whichever is easier, or as many as show that one as small as that seen is none. Where none of these is
+    more than were seen, no number is given.
     """
     n, size = difference.n, abs(difference.value)
     if difference.freedom <= 0:
         return Verdict("undecided", f"undecided: n = {n}, too few to say how many are needed", n)
-    for effect in (MARGIN, max(size, MARGIN - size)):
-        cases = _two_digits(needed(difference, min(effect, 1.0), tests=tests))
-        if cases > n:
-            return Verdict("undecided", f"undecided: n = {n}, about {cases:,} needed", n, cases)
+    to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in (MARGIN, max(size, MARGIN - size))]
+    for cases in (*to_tell, needed_to_equate(difference, tests)):
+        told = _two_digits(cases)
+        if told > n:
+            return Verdict("undecided", f"undecided: n = {n}, about {told:,} needed", n, told)
     return Verdict("undecided", f"undecided: n = {n} should do, but the difference lies near a border", n)
 
 

@@ -213,7 +213,7 @@ def test_an_explainer_that_always_fails_is_told_and_judged_by_nobody(tmp_path):
                      out=tmp_path / "run", fill=0.0)
     assert found.findings["explainer_failures"]["broken"]["count"] == 3
     assert "no luck" in str(found)
-    assert set(found.verdicts()) == {"occlusion"}
+    assert found.verdicts()["broken"] == "undecided: it explained none of the cases"
 
 
 def test_no_adversary_at_all_is_one_clear_error(tmp_path):
@@ -276,3 +276,154 @@ def test_the_full_trial_can_be_cut_on_the_adversary(tmp_path):
     found = wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "slic:9", ATTACK, "flip", tmp_path / "run", fill=0.0,
                      cut_on="adversarial")
     assert found.findings["counts"]["adversaries"] == 3
+
+
+# --- what a run is, and what it is not ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [{"ks": (3,)}, {"draws": 3}, {"cut_on": "adversarial"}, {"keep_arrays": False},
+                                   {"batch_size": 2}, {"trials": "flip"}, {"fill": "blur"}])
+def test_no_setting_can_change_unnoticed(tmp_path, other):
+    options = {"explainers": ["occlusion"], "parts": "grid:4x4", "attack": ATTACK, "fill": 0.0, "draws": 2, "out": tmp_path / "run"}
+    wt.audit(BOX, list(INPUTS[:2]), **options)
+    with pytest.raises(ValueError, match="another spec"):
+        wt.audit(BOX, list(INPUTS[:2]), **{**options, **other})
+
+
+def test_a_threshold_of_the_model_is_part_of_the_run(tmp_path):
+    for limit, error in ((0.5, None), (0.2, "another spec")):
+        model = wt.model(PlantedCause(GRID == 5), output="logit", threshold=limit)
+        call = lambda: wt.audit(model, list(INPUTS[:2]), ["occlusion"], "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0)  # noqa: B023, E731
+        if error is None:
+            call()
+        else:
+            with pytest.raises(ValueError, match=error):
+                call()
+
+
+def test_the_same_call_with_a_function_goes_on(tmp_path):
+    def again():
+        def mine(question, rng):
+            return Explanation.of(question, "mine", np.arange(16.0))
+        return mine
+
+    for _ in range(2):
+        found = wt.audit(BOX, list(INPUTS[:2]), {"mine": again()}, "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0)
+    assert found.findings["sessions"] == 2
+    with pytest.raises(ValueError, match="another spec"):
+        wt.audit(BOX, list(INPUTS[:2]), {"mine": lambda question, rng: Explanation.of(question, "mine", -np.arange(16.0))}, "grid:4x4",
+                 ATTACK, "flip", tmp_path / "run", fill=0.0)
+
+
+def test_inputs_without_a_source_are_each_one_of_their_own(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:6]), ["occlusion"], "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0,
+                     groups=[None, "", float("nan"), "a", "a", "b"])
+    assert found.findings["data"]["sources"] == 5
+
+
+def test_scores_of_the_wrong_shape_are_that_explainer_s_failure_alone(tmp_path):
+    bad = {"short": lambda question, rng: Explanation.of(question, "short", np.arange(3.0)),
+           "nothing": lambda question, rng: None}
+    found = wt.audit(BOX, list(INPUTS[:3]), {"occlusion": "occlusion", **bad}, "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0)
+    assert found.findings["counts"]["adversaries"] == 3
+    assert found.findings["explainer_failures"]["short"]["count"] == 3
+    assert found.verdicts()["nothing"] == "undecided: it explained none of the cases"
+    assert "explained none of the cases" in found.save_html(tmp_path / "a.html").read_text()
+
+
+def test_an_explainer_that_fails_on_half_of_the_cases_is_judged_on_the_others(tmp_path):
+    def choosy(question, rng):
+        scores = Random()(question, rng)
+        if int(question.input.sum() * 1e6) % 2:
+            raise ValueError("too hard")
+        return scores
+
+    found = wt.audit(BOX, list(INPUTS[:60]), {"choosy": choosy, "random scores": Random()}, "grid:4x4", ATTACK, "flip",
+                     tmp_path / "run", fill=0.0, draws=3)
+    row = next(row for row in found.findings["verdicts"] if row["name"] == "choosy")
+    answered = found.findings["measures"]["flip"]["rates"]["choosy"]["n"]
+    assert 0 < answered < 60
+    assert f"on the {answered} of 60 cases that it explained" in row["why"]
+    values = found.findings["measures"]["flip"]
+    assert abs(values["normalised"]["choosy"]) < 0.5
+    assert values["against_random"]["choosy"]["n"] == answered
+
+
+def test_only_parts_that_were_changed_are_to_be_recovered(tmp_path):
+    """Two of eight columns differ from the nearest row of the other class; no more than two can be recovered."""
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(0)
+    rows = pandas.DataFrame(np.ones((40, 8)), columns=list("abcdefgh"))
+    rows["a"], rows["b"] = random.uniform(1, 2, 40), random.uniform(1, 2, 40)
+
+    def model(frame):
+        above = (frame["a"] + frame["b"] > 3).to_numpy(float)
+        return np.column_stack([1 - above, above])
+
+    found = wt.audit(model, rows.iloc[:10], ["occlusion"], background=rows, out=tmp_path / "run")
+    for record in found.store.records():
+        assert set(record["trials"][0]["recovery"]) == {"1"}
+        assert record["trials"][0]["recovery"]["1"].get("found", {"magnitude": 1})["magnitude"] == 1
+
+
+def test_accuracy_counts_labels_that_turned_elsewhere(tmp_path):
+    class Three(PlantedCause):
+        """Bright is class 1 of three; the third is never predicted, so that a target of 2 cannot be reached."""
+
+        def __call__(self, batch):
+            return np.column_stack([super().__call__(batch), np.full(len(batch), -50.0)])
+
+        def pullback(self, batch, preprocess=None):
+            logits, pull = super().pullback(batch)
+            return np.column_stack([logits, np.full(len(logits), -50.0)]), lambda weights: pull(weights[:, :2])
+
+    model = wt.model(Three(GRID == 5), output="logit", classes=["dark", "bright", "never"])
+    found = wt.audit(model, list(INPUTS[:30]), ["occlusion"], "grid:4x4", {"method": ATTACK, "targets": "random"}, "flip",
+                     tmp_path / "run", fill=0.0, labels=["dark"] * 30)
+    records = list(found.store.records())
+    turned = np.mean([r["label"] != 0 for r in records])
+    assert 0 < found.findings["counts"]["not_fooled"] < 30
+    assert found.findings["attack"]["accuracy_after"] == pytest.approx(1 - turned)
+
+
+def test_trials_that_were_not_asked_for_have_no_say(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:6]), {"lime": {"samples": 60}}, "grid:4x4", ATTACK, ["flip", "fidelity"], tmp_path / "a", fill=0.0)
+    assert found.findings["admitted"] == ["flip"]
+    assert found.findings["fidelity"]
+    found = wt.audit(BOX, list(INPUTS[:6]), {"lime": {"samples": 60}}, "grid:4x4", ATTACK, ["flip"], tmp_path / "b", fill=0.0)
+    assert found.findings["fidelity"] == []
+
+
+def test_an_attack_passed_as_an_object_takes_all_its_steps(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "grid:4x4", PGD(epsilon=0.5, units="input", bounds=None, iterations=20), "flip",
+                     tmp_path / "run", fill=0.0)
+    assert {r["attack"]["iterations"] for r in found.store.records()} == {20}
+
+
+def test_one_part_and_several_strengths_are_no_crash(tmp_path):
+    attack = {"method": "pgd", "epsilon": 0.5, "units": "input", "bounds": None, "strengths": [0]}
+    found = wt.audit(BOX, list(INPUTS[:3]), ["occlusion", "saliency"], "grid:1x1", attack, out=tmp_path / "run", fill=0.0)
+    assert set(found.verdicts()) == {"occlusion", "saliency"}
+    found.save_html(tmp_path / "page.html")
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"explainers": {"one": np.zeros((8, 8))}}, "must be able to explain anew"),
+    ({"attack": {"method": "pgd", "targets": [1, 1, 1]}}, "targets must be 'random', one class for all inputs"),
+    ({"batch_size": 0}, "batch_size must be a whole number"),
+    ({"limit": -1}, "limit must be a whole number >= 1"),
+    ({"groups": "folder"}, "'folder' is for a folder of images"),
+])
+def test_more_that_is_written_wrong(tmp_path, wrong, message):
+    options = {"explainers": ["occlusion"], "parts": "grid:4x4", "attack": ATTACK, "fill": 0.0, **wrong}
+    with pytest.raises((ValueError, TypeError), match=message):
+        wt.audit(BOX, list(INPUTS[:3]), out=tmp_path / "run", **options)
+
+
+def test_one_number_does_for_ks_and_strengths(tmp_path):
+    attack = {"method": "pgd", "epsilon": 0.5, "units": "input", "bounds": None, "targets": "none", "strengths": 1.0}
+    found = wt.audit(BOX, list(INPUTS[:3]), {1: "occlusion"}, "grid:4x4", attack, out=tmp_path / "run", fill=0.0, ks=2)
+    assert found.findings["strengths"]["names"] == ["margin 1", "full"]
+    assert list(found.verdicts()) == ["1"]
+    assert [row["k"] for row in found.findings["recovery"]] == [2]

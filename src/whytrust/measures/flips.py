@@ -57,9 +57,10 @@ class Flips:
         drawn = [of(f"random {i}").permutation(case.d) for i in range(self.draws)]
         curves = {name: nested(order, ks) for name, order in orders.items()}
         sets = {name: e.scores > 0 for name, e in found.items() if self.positive and e.sense == "signed"}
-        sets |= {f"{name} magnitude": first(orders["magnitude"], int(chosen.sum())) for name, chosen in sets.items()}
+        as_many = {name: first(orders["magnitude"], int(chosen.sum())) for name, chosen in sets.items()}
         around = all_masks(case.d) if everything else np.vstack([nested(order, ks) for order in drawn])
-        case.outputs(np.vstack([*curves.values(), *(s[None] for s in sets.values()), around]))  # one batch, each set once
+        every = [*curves.values(), *(chosen[None] for chosen in (*sets.values(), *as_many.values())), around]
+        case.outputs(np.vstack(every))  # one batch, each set once
         distinct = case.laid.memory.calls
         for judge in () if everything else JUDGES:
             greedy(case, judge, orders["magnitude"])
@@ -73,9 +74,9 @@ class Flips:
                 "random_variance": {judge: _variance(case, drawn, ks, judge) for judge in JUDGES},
                 "order": {n: o.tolist() for n, o in orders.items()},
                 "scores": {n: e.scores.tolist() for n, e in found.items()}, "magnitude": case.change.tolist(),
-                "magnitude_mean": case.mean_change.tolist(), "positive": _positive(case, sets, expected, ks),
+                "magnitude_mean": case.mean_change.tolist(), "positive": _positive(case, sets, as_many, expected, ks),
                 "fidelity": fidelities(answers), "failed": failures(answers),
-                "asked": int(sum(map(len, curves.values())) + len(sets) + len(around)), "distinct": distinct,
+                "asked": int(sum(map(len, curves.values())) + 2 * len(sets) + len(around)), "distinct": distinct,
                 "searched": case.laid.memory.calls - distinct}
 
 
@@ -162,15 +163,15 @@ def _variance(case: Case, drawn: list[Order], ks: list[int], judge: str) -> floa
     return float(np.var(areas, ddof=1))
 
 
-def _positive(case: Case, sets: Mapping[str, Masks], expected: Mapping[str, list[float]],
+def _positive(case: Case, sets: Mapping[str, Masks], as_many: Mapping[str, Masks], expected: Mapping[str, list[float]],
               ks: list[int]) -> dict[str, dict[str, Any]]:
     """All parts with a positive score, against as many by magnitude and at random."""
     found: dict[str, dict[str, Any]] = {}
-    for name in [n for n in sets if not n.endswith(" magnitude")]:
-        k = int(sets[name].sum())
+    for name, chosen in sets.items():
+        k = int(chosen.sum())
         found[name] = {"k": k}
         for judge in JUDGES:
-            own, theirs = (bool(k) and bool(flipped(case, sets[key][None], judge)[0]) for key in (name, f"{name} magnitude"))
+            own, theirs = (bool(k) and bool(flipped(case, some[None], judge)[0]) for some in (chosen, as_many[name]))
             chance = float(np.interp(k, [0, *ks], [0.0, *expected[judge]]))
             found[name][judge] = {"flip": int(own), "magnitude": int(theirs), "random": chance}
     return found

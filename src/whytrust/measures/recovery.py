@@ -35,11 +35,14 @@ class Recovery:
             raise ValueError(f"ks must be whole numbers >= 1, at least one, got {self.ks!r}")
 
     def __call__(self, case: Case, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
-        """For each k: whether the label still flips, and then what was found. No k that covers every part is asked."""
+        """For each k: whether the label still flips, and then what was found.
+
+        No k is asked that covers every part, or more parts than were changed at all.
+        """
         of = streams(rng)
         by_size = ranked(case.change, of("magnitude of the change"))
         return {str(k): self._found(case, first(by_size, k), k, explain, streams(of(f"k = {k}"))) for k in self.ks
-                if k < case.d}
+                if k < case.d and k <= np.count_nonzero(case.change)}
 
     def _found(self, case: Case, kept: Masks, k: int, explain: Explain,
                of: Callable[[str], np.random.Generator]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _rows(findings: Findings, given: Mapping[str, Any]) -> list[tuple[str, str, 
     if given.get("success"):
         left = [count(counts[key], words, words) for key, words in (("not_fooled", "not fooled"), ("failed", "failed"))
                 if known(counts.get(key))]
-        rows.append(("Success", ranged(given["success"]), "Share of inputs whose answer turned, with its 95% range"
+        rows.append(("Success", ranged(given["success"]), "Share of inputs that the attack led to its goal, with its 95% range"
                      + (f"; {', '.join(left)}." if left else ".")))
     before, after = known(given.get("accuracy_before")), known(given.get("accuracy_after"))
     if before is not None:

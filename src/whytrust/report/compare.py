@@ -51,7 +51,7 @@ def _paired(first: tuple[Outcomes, dict[str, int]], second: tuple[Outcomes, dict
     sources = [first[0].sources[first[1][case]] for case in shared]
     found = stats.paired(values[1], values[0], sources if any(s is not None for s in sources) else None,
                          grain=first[0].measures["flip"].grain)
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    return {"value": found.value if found.n else None, "low": found.low, "high": found.high, "n": found.n}
 
 
 def _unpaired(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ CAVEATS = (
     "Several explainers were compared several times: the p-values are corrected for that, but the choice of inputs and "
     "settings that came before this run is not.",
 )
+WIDE = 0.4
+"""An interval of an area under a curve that is wider than this says nothing."""
 ABOUT = {"oracle": "the best set of parts that was found at all: the ceiling", "magnitude": "the parts that were changed most",
          "magnitude_mean": "the parts that were changed most, per value", "random": "parts picked blindly: the floor"}
 Plain = dict[str, Any]
@@ -39,9 +41,11 @@ def findings(store: Store) -> Plain:
     tried = outcomes(records, FULL, about.get("explainers", ()))
     if not tried.cases:
         raise ValueError(_nothing(records, store))
+    silent = [name for name in about.get("explainers", ()) if name not in tried.explainers]
     ranked = sorted(tried.explainers, key=lambda name: -known_mean(tried.measures["flip"].values[name]))
     measures = {name: _measure(one, tried, ranked) for name, one in tried.measures.items()}
-    judged, by_measure = _judged(tried, ranked)
+    trials = about.get("trials", ADMITTED)
+    judged, by_measure = _judged(tried, ranked, trials)
     for measure, p_values in verdicts.adjusted(judged).items():
         for against in ("random", "magnitude"):
             for name, p in getattr(p_values, against).items():
@@ -55,11 +59,12 @@ def findings(store: Store) -> Plain:
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
         "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
                                        if r["status"] == "failed"],
-        "explainer_failures": _failures(tried), "contenders": _contenders(ranked),
+        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent]),
         "admitted": [m for m in ADMITTED if m in by_measure],
-        "verdicts": _verdicts(ranked, by_measure, measures, strengths), "measures": measures,
+        "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
+        "measures": measures,
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
-        "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked),
+        "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials)},
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
@@ -94,11 +99,13 @@ def _contenders(ranked: Sequence[str]) -> list[Plain]:
         {"name": name, "role": "baseline", "about": ABOUT[name]} for name in BASELINES]
 
 
-def _failures(tried: Outcomes) -> dict[str, Plain]:
+def _failures(records: Sequence[Record]) -> dict[str, Plain]:
+    """How often each explainer failed, in any trial at any strength."""
     found: dict[str, Plain] = {}
-    for trial in tried.trials:
-        for name, error in trial.get("failed", {}).items():
-            found.setdefault(name, {"count": 0, "first": error})["count"] += 1
+    for trial in (t for record in records for t in record.get("trials", ())):
+        for some in (trial, *trial.get("recovery", {}).values()):
+            for name, error in some.get("failed", {}).items():
+                found.setdefault(name, {"count": 0, "first": error})["count"] += 1
     return found
 
 
@@ -119,21 +126,34 @@ def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plai
     rates = {name: stats.rate(values[name], tried.shared, grain=measured.grain)
              for name in (*ranked, *BASELINES) if name in values}
     own = [name for name in ranked if name in values]
-    low, high = (rates[n].value if n in rates else math.nan for n in ("random", "oracle"))
-    wide = high - low
     return {"about": measured.about, "rates": {name: _plain(rate) for name, rate in rates.items()},
             "against_random": {n: _plain(_against(measured, tried, n, "random")) for n in own},
             "against_magnitude": {n: _plain(_against(measured, tried, n, "magnitude")) for n in own}
             if measured.rival and "magnitude" in values else {},
-            "normalised": {n: (rates[n].value - low) / wide if wide > 1e-9 and rates[n].n else None for n in own}}
+            "normalised": {n: _normalised(values, n) for n in own}}
 
 
-def _judged(tried: Outcomes, ranked: Sequence[str]) -> tuple[dict[str, verdicts.Compared], dict[str, dict[str, Any]]]:
+def _normalised(values: Mapping[str, Any], name: str) -> float | None:
+    """How far from random to the oracle, on the cases that this contender answered."""
+    if "oracle" not in values:
+        return None
+    own, low, high = (known_mean(one) for one in _answered(values, name, "random", "oracle"))
+    return (own - low) / (high - low) if high - low > 1e-9 else None
+
+
+def _answered(values: Mapping[str, Any], *names: str) -> list[Any]:
+    """The numbers of several contenders, on the cases that the first one answered."""
+    there = ~np.isnan(values[names[0]])
+    return [values[name][there] for name in names]
+
+
+def _judged(tried: Outcomes, ranked: Sequence[str],
+            trials: Sequence[str]) -> tuple[dict[str, verdicts.Compared], dict[str, dict[str, Any]]]:
     """The admitted measures' comparisons, and the verdicts by each."""
     judged = {}
     for name in ADMITTED:
         measured = tried.measures.get(name)
-        if measured is None or np.isnan(measured.values["random"]).all():
+        if measured is None or name not in trials or np.isnan(measured.values["random"]).all():
             continue
         rivals = ranked if measured.rival else ()
         judged[name] = verdicts.Compared({n: _against(measured, tried, n, "random") for n in ranked},
@@ -142,26 +162,34 @@ def _judged(tried: Outcomes, ranked: Sequence[str]) -> tuple[dict[str, verdicts.
 
 
 def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdicts.Verdict]], measures: Plain,
-              strengths: Plain) -> list[Plain]:
+              strengths: Plain, tried: Outcomes) -> list[Plain]:
     rows = []
     for name in ranked:
         own = {measure: found[name] for measure, found in by_measure.items()}
         verdict = verdicts.overall(own)
         unstable = name in strengths["unstable"]
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
-        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": _why(name, measures["flip"]), "n": verdict.n,
-                     "needed": verdict.needed, "unstable": unstable,
-                     "by_measure": {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}})
+        why = _why(name, measures["flip"], tried)
+        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why, "n": verdict.n, "needed": verdict.needed,
+                     "unstable": unstable, "by_measure": {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}})
     return rows
 
 
-def _why(name: str, flip: Plain) -> str:
-    own, random, magnitude = (flip["rates"][n]["value"] for n in (name, "random", "magnitude"))
-    found = flip["against_random"][name]
-    if own is None:
-        return "It explained none of the cases."
+def _silent(name: str) -> Plain:
+    """The row of an explainer that failed everywhere."""
+    return {"name": name, "kind": "undecided", "words": "undecided: it explained none of the cases", "why": "", "n": 0,
+            "needed": None, "unstable": False, "by_measure": {}}
+
+
+def _why(name: str, flip: Plain, tried: Outcomes) -> str:
+    values = tried.measures["flip"].values
+    own, random, magnitude = (known_mean(one) for one in _answered(values, name, "random", "magnitude"))
+    found, some = flip["against_random"][name], int((~np.isnan(values[name])).sum())
+    if not some:
+        return "An input that is one part has nothing to choose from."
+    where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
     return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, the most changed in "
-            f"{magnitude:.0%}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
+            f"{magnitude:.0%}{where}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
 
 
 def _pairs(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:
@@ -242,13 +270,15 @@ def _fidelity(name: str, trial: str, rows: Sequence[tuple[float, bool]]) -> Plai
     hits, misses = ([fit for fit, hit in rows if hit is wanted and math.isfinite(fit)] for wanted in (True, False))
     area = stats.auc(hits, misses)
     if area is None:
-        words = f"all {len(rows)} are {'hits' if hits else 'misses'}: nothing to tell apart"
+        words = f"all {len(hits) + len(misses)} are {'hits' if hits else 'misses'}: nothing to tell apart"
     elif area.low > 0.5:
         words = "a higher fidelity does go with being right"
     elif area.high < 0.5:
         words = "a higher fidelity goes with being wrong"
+    elif area.high - area.low > WIDE:
+        words = f"{len(hits)} hits and {len(misses)} misses are too few to say whether fidelity tells right from wrong"
     else:
-        words = "fidelity does not tell right from wrong here"
+        words = "fidelity does not tell right from wrong here, beyond chance"
     return {"name": name, "trial": trial, "hits": hits, "misses": misses, "auc": None if area is None else _plain(area),
             "words": words}
 
@@ -269,8 +299,7 @@ def _attack(manifest: Mapping[str, Any], records: Sequence[Record], tried: Outco
     return {"method": settings.get("method"), "settings": dict(settings), **spread,
             "success": _plain(stats.rate([float(r["status"] == "ok") for r in done], _sources(done))),
             "accuracy_before": float(np.mean([r["clean_label"] == r["truth"] for r in known])) if known else None,
-            "accuracy_after": float(np.mean([(r["label"] if r["status"] == "ok" else r["clean_label"]) == r["truth"]
-                                             for r in known])) if known else None}
+            "accuracy_after": float(np.mean([r["label"] == r["truth"] for r in known])) if known else None}
 
 
 def _sources(records: Sequence[Record]) -> list[Any] | None:

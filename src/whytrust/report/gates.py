@@ -49,7 +49,7 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
 
 def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
     match = FORM.fullmatch(text)
-    if match is None:
+    if match is None or match["than"].startswith("="):
         raise ValueError(f"a requirement is written EXPLAINER.MEASURE > OTHER, such as 'lime.flip@3 > random' or "
                          f"'lime.recovery > 0.5', got {text!r}")
     who, measure, than = match["who"], match["measure"], match["than"]
@@ -59,17 +59,28 @@ def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
         known = [name for name in tried.measures if ":" not in name]
         raise ValueError(f"MEASURE must be one of {', '.join(known)}, got {measure!r}{near(measure, known)}")
     values = tried.measures[measure].values
-    number = re.fullmatch(r"\d*\.?\d+", than)
-    for name in (who,) if number else (who, than):
+    number = _number(than)
+    for name in (who,) if number is not None else (who, than):
         if name not in values:
             raise ValueError(f"{measure} was measured of {', '.join(values)}, got {name!r}{near(name, values)}")
-    return who, measure, float(than) if number else than, 1 if match["sign"] == ">" else -1
+    return who, measure, than if number is None else number, 1 if match["sign"] == ">" else -1
+
+
+def _number(text: str) -> float | None:
+    """A rate, such as .5 or 50%; None for a name."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    if not 0 <= value <= 1:
+        raise ValueError(f"a rate lies between 0 and 1, and nothing can be above or below {text}")
+    return value
 
 
 def _difference(tried: Outcomes, who: str, measure: str, than: str | float, sign: int) -> stats.Difference:
     one = tried.measures[measure]
     other = one.values[than] if isinstance(than, str) else one.values[who] * 0 + than
-    chance = one.chance if than == "random" else None
+    chance = one.chance if "random" in (who, than) else None
     return stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
 
 

@@ -165,8 +165,11 @@ def _recovery(cases: Sequence[Record], trials: Sequence[Trial], names: Sequence[
 
 
 def _pooled(measures: Sequence[Measured], ks: Sequence[int]) -> Measured:
-    """The mean over every k at which a case's label still flipped."""
+    """The mean over every k at which a case's label still flipped; who failed at one of them has none."""
     values = {name: _mean([m.values[name] for m in measures]) for name in measures[0].values}
+    for name in values:
+        missed = np.any([~np.isnan(m.values["random"]) & np.isnan(m.values[name]) for m in measures], axis=0)
+        values[name] = np.where(missed, math.nan, values[name])
     chances = [m.chance for m in measures if m.chance is not None]
     words = ", ".join(map(str, ks[:-1])) + (f" or {ks[-1]}" if len(ks) > 1 else str(ks[0]))
     # The same parts are among the k of every k, so that their chances do not average out: the largest is taken.

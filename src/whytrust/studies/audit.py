@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from whytrust.studies.data import Data, Item, check_classes, sources
 BLOCK = 16
 """Inputs that are worked on together: nets round differently in batches of other sizes, so this is fixed by the study."""
 FORMAT = 1
+ASKED = 4
+"""Inputs whose scores stand for the model in a run's manifest."""
 OnCalls = Callable[[int], None]
 
 
@@ -58,8 +61,9 @@ class AuditStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run: a change of any of it is another run."""
+        _ = self._truths  # classes that are not the model's are told before anything is done
         return {"format": FORMAT, "study": "audit", "spec": dict(self.spec or {}), "seed": self.seed,
-                "hashes": {"inputs": self._digest(), "model": self.fingerprint()},
+                "hashes": {"inputs": self._digest(), "model": self.fingerprint(), "background": self._background()},
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
                           "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command}}
@@ -75,17 +79,44 @@ class AuditStudy:
         return hashlib.blake2b(each.encode(), digest_size=8).hexdigest()
 
     def fingerprint(self) -> str:
-        """What the model says of the first input that can be read, to three digits: another model rarely says the same."""
-        errors = []
+        """What the model says of the first inputs that can be read, to three digits: another model rarely says the same."""
+        errors: list[Exception] = []
+        said: list[str] = []
         for item in self.data.items:
             try:
                 scores = self.model(self._whole(self._prepared(item)))[0]
             except (ValueError, TypeError, OSError) as error:
                 errors.append(error)
                 continue
-            check_classes(self.model, self.data, len(scores))
-            self.model.labels(scores[None])  # a regressor has none, and says so
-            return " ".join(f"{score:.2e}" for score in scores[:8])
+            label = int(self.model.labels(scores[None])[0])  # a regressor has none, and says so
+            said.append(f"{label}: {' '.join(f'{score:.2e}' for score in scores[:64])}")
+            if len(said) == ASKED:
+                break
+        if not said:
+            raise errors[0]
+        return hashlib.blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
+
+    def _background(self) -> str | None:
+        background = (self.of_parts or {}).get("background")
+        return None if background is None else hashlib.blake2b(repr(background).encode(), digest_size=8).hexdigest()
+
+    @cached_property
+    def _truths(self) -> dict[str, int]:
+        """The number of each input's true class, where it has one."""
+        if all(item.truth is None for item in self.data.items):
+            return {}
+        columns = len(self.model.classes) if self.model.classes is not None else self._columns
+        return check_classes(self.model, self.data, columns)
+
+    @cached_property
+    def _columns(self) -> int:
+        """How many classes the model has."""
+        errors: list[Exception] = []
+        for item in self.data.items:
+            try:
+                return int(self.model(self._whole(self._prepared(item))).shape[1])
+            except (ValueError, TypeError, OSError) as error:
+                errors.append(error)
         raise errors[0]
 
     # --- one block ------------------------------------------------------------------------------------------------
@@ -145,13 +176,12 @@ class AuditStudy:
                 on_calls: OnCalls) -> Result:
         """The record of one input: failed, not fooled, or tried."""
         record: dict[str, Any] = {"case": item.id, "name": item.name, "source": item.source, "status": "failed", "error": None,
-                                  "truth": item.truth}
+                                  "truth": None}
         if isinstance(found, Exception):
             return Result({**record, "error": f"{type(found).__name__}: {found}"}, {})
         record |= {"clean_label": found.clean_label, "label": found.label, "status": "ok" if found.reached else "not fooled",
                    "attack": found.facts}
-        if item.truth is not None:
-            record["truth"] = self.model.class_index(item.truth, len(self.model.classes or ()) or 10**9)
+        record["truth"] = self._truths.get(item.id)
         if not found.reached:
             return Result(record, {})
         try:
@@ -162,9 +192,8 @@ class AuditStudy:
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
                others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
         cut = self._cut(found.clean if self.cut_on == "clean" else found.changed)
-        columns = self.model(self._whole(found.clean)).shape[1]
-        record |= {"clean_name": self.model.class_name(found.clean_label, columns), "d": len(cut.names),
-                   "label_name": self.model.class_name(found.label, columns), "parts": list(cut.names)}
+        record |= {"clean_name": self.model.class_name(found.clean_label, self._columns), "d": len(cut.names),
+                   "label_name": self.model.class_name(found.label, self._columns), "parts": list(cut.names)}
         if self._tabular:
             record["columns"] = list(cut.over(found.clean).names)
         else:
@@ -190,9 +219,13 @@ class AuditStudy:
     def _answer(self, explainer: Any, question: Question, case: str, strength: str) -> Explanation | Exception:
         try:
             answer = explainer(question, generator(self.seed, "explain", case, strength))
+            if not isinstance(answer, Explanation) or np.shape(answer.scores) != (question.d,):
+                shape = np.shape(getattr(answer, "scores", ()))
+                raise TypeError(f"an explainer must return an Explanation with one score a part, ({question.d},), got "
+                                f"{type(answer).__name__} with scores {shape}")
             if not np.isfinite(answer.scores).all():
                 raise ValueError(f"scores must be finite, got {int((~np.isfinite(answer.scores)).sum())} that are not")
-            return answer  # type: ignore[no-any-return]
+            return answer
         except Exception as error:  # an explainer that fails on an input is recorded, and the others go on
             return error
 

@@ -30,8 +30,8 @@ class Item:
     def digest(self) -> str:
         """A short hash of what the input is, to notice that it changed."""
         value = self.value
-        if isinstance(value, str | os.PathLike) and Path(value).is_file():
-            content = Path(value).read_bytes()
+        if isinstance(value, str | os.PathLike):
+            content = _content(Path(value))
         elif hasattr(value, "to_json"):
             content = str(value.to_json()).encode()
         else:
@@ -59,7 +59,13 @@ class Data:
 
     def limited(self, limit: int | None) -> Data:
         """The first so many inputs."""
-        return self if limit is None else replace(self, items=self.items[:limit])
+        if limit is None:
+            return self
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit must be a whole number >= 1, got {limit!r}")
+        first = self.items[:limit]
+        fewer = len(first) < len(self.items)
+        return replace(self, items=first, what=f"the first {len(first)} of {self.what}" if fewer else self.what)
 
 
 def square(picture: Any, size: int, resize: int) -> Any:
@@ -79,7 +85,8 @@ def gather(inputs: Any, background: Any = None, groups: Any = None, truths: Any 
     options = {} if background is None else {"background": background}
     folder = Path(inputs) if isinstance(inputs, str | os.PathLike) else None
     if folder is not None and folder.is_dir():
-        return _labelled(_folder(folder, groups), None, truths)
+        by_folder = isinstance(groups, str) and groups == "folder"
+        return _labelled(_folder(folder, by_folder), None if by_folder else groups, truths)
     values = _arrays(inputs) if folder is not None and folder.suffix == ".npy" else _rows_or_images(inputs, options)
     items = tuple(Item(f"{i:05d}", value, _name(value, i)) for i, value in enumerate(values))
     return _labelled(Data(items, f"{len(items)} inputs"), groups, truths)
@@ -95,7 +102,7 @@ def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
     if isinstance(inputs, str | os.PathLike) and not Path(inputs).exists():
         raise ValueError(f"inputs must be a folder, an .npy file or arrays: {str(inputs)!r} does not exist")
     several = reading.several(inputs, options)
-    if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 3:
+    if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 3 and inputs.shape[-1] not in (1, 3, 4):
         return list(inputs)  # grey images; a single colour image would be one input, which is no audit
     if several is None:
         raise ValueError("an audit needs several inputs: a folder of images, a list, or an array with one input a row, got "
@@ -103,14 +110,14 @@ def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
     return several
 
 
-def _folder(folder: Path, groups: Any) -> Data:
+def _folder(folder: Path, by_folder: bool) -> Data:
     """Every image of a folder; where all of them lie in sub-folders, those are their classes."""
     paths = [Path(p) for p in reading.files(folder) if Path(p).suffix.lower() in image.SUFFIXES]
     if not paths:
         raise ValueError(f"{folder} must hold images ({', '.join(image.SUFFIXES)}), got none")
-    in_classes = all(len(p.relative_to(folder).parts) > 1 for p in paths) and groups != "folder"
+    in_classes = all(len(p.relative_to(folder).parts) > 1 for p in paths) and not by_folder
     names = [str(p.relative_to(folder)) for p in paths]
-    items = tuple(Item(f"{i:05d}", path, name, path.parent.name if groups == "folder" else None,
+    items = tuple(Item(f"{i:05d}", path, name, str(path.parent.relative_to(folder)) if by_folder else None,
                        path.relative_to(folder).parts[0] if in_classes else None)
                   for i, (path, name) in enumerate(zip(paths, names, strict=True)))
     classes = f" in {len({item.truth for item in items})} class folders" if in_classes else ""
@@ -119,15 +126,21 @@ def _folder(folder: Path, groups: Any) -> Data:
 
 def _labelled(data: Data, groups: Any, truths: Any) -> Data:
     for what, given in (("groups", groups), ("labels", truths)):
+        if isinstance(given, str):
+            raise TypeError(f"{what} must have one entry for each input, got the text {given!r}"
+                            + ("; 'folder' is for a folder of images" if what == "groups" else ""))
         if given is not None and len(given) != len(data.items):
             raise ValueError(f"{what} must have one entry for each input: expected {len(data.items)}, got {len(given)}")
-    items = [replace(item, source=item.source if groups is None else str(groups[i]),
+    items = [replace(item, source=item.source if groups is None else _source(groups[i]),
                      truth=item.truth if truths is None else _plain(truths[i])) for i, item in enumerate(data.items)]
     return replace(data, items=tuple(items))
 
 
-def check_classes(model: CheckedModel, data: Data, columns: int) -> None:
-    """Refuse data whose classes are not the model's: an accuracy would mean nothing, and nobody would notice."""
+def check_classes(model: CheckedModel, data: Data, columns: int) -> dict[str, int]:
+    """The number of each input's true class, where that is known.
+
+    Refuse data whose classes are not the model's: an accuracy would mean nothing, and nobody would notice.
+    """
     named = sorted({item.truth for item in data.items if isinstance(item.truth, str)})
     if named and model.classes is None:
         raise ValueError(f"the data have classes by name ({', '.join(named[:4])}), and {model.name} has {columns} classes "
@@ -140,6 +153,9 @@ def check_classes(model: CheckedModel, data: Data, columns: int) -> None:
     beyond = sorted({item.truth for item in data.items if isinstance(item.truth, int) and not 0 <= item.truth < columns})
     if beyond:
         raise ValueError(f"labels must be classes of the model, 0 to {columns - 1}, got {beyond[0]}")
+    names = model.classes or ()
+    return {item.id: item.truth if isinstance(item.truth, int) else names.index(item.truth)
+            for item in data.items if item.truth is not None}
 
 
 def _name(value: Any, index: int) -> str:
@@ -149,7 +165,23 @@ def _name(value: Any, index: int) -> str:
     return f"row {label}" if hasattr(value, "iloc") and label is not None else f"input {index}"
 
 
-def _plain(label: Any) -> str | int:
+def _source(group: Any) -> str | None:
+    """None, NaN and blanks name no source: such an input is one of its own."""
+    missing = group is None or (isinstance(group, float | np.floating) and np.isnan(group)) or not str(group).strip()
+    return None if missing else str(group)
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes; of one that cannot be read only why, for it will be recorded as failed."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return type(error).__name__.encode()
+
+
+def _plain(label: Any) -> str | int | None:
+    if label is None:
+        return None
     value = label.item() if isinstance(label, np.generic) else label
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise TypeError(f"labels must be class names or numbers, got {value!r}")

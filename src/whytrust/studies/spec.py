@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -16,12 +15,14 @@ from whytrust import inputs as reading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import generator, near, need
+from whytrust.explainers import foreign
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures import Flips, Recovery
 from whytrust.measures.flips import BASELINES
 from whytrust.studies.adversaries import ByGradient, NearestRow
 from whytrust.studies.audit import BLOCK, AuditStudy
 from whytrust.studies.data import Data, gather
+from whytrust.studies.described import described
 
 KEYS = {
     "model": "MODEL as on the command line", "model_options": "options of wt.model", "inputs": "a folder, an .npy file, a .csv "
@@ -173,12 +174,16 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
         raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
                          f"{len(strengths)} further strengths")
-    if isinstance(block, bool) or not isinstance(block, int) or block < 1:
-        raise ValueError(f"block must be a whole number >= 1, got {block!r}")
+    for what, number in (("block", block), ("batch_size", 1 if batch_size is None else batch_size)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
+    kept = (ks,) if isinstance(ks, int) else tuple(ks)
     named = _explainers(model, explainers)
-    plain = dict(spec or {}) or _described(model, named, explainers, parts, attack, chosen, of_parts)
+    settings = {"parts": parts, "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
+                "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
+    plain = dict(spec or {}) or described(model, named, attack, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
-                      Flips(draws, "all_positive" in chosen), Recovery(tuple(ks)), cut_on, batch_size, int(seed), block, plain,
+                      Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
                       keep_arrays)
 
 
@@ -198,7 +203,8 @@ def _explainers(model: CheckedModel, given: Any) -> dict[str, Any]:
         given = [given]
     pairs = given.items() if isinstance(given, Mapping) else [(_label(one), one) for one in given]
     made: dict[str, Any] = {}
-    for label, one in pairs:
+    for name, one in pairs:
+        label = str(name)
         if label in made:
             raise ValueError(f"explainers must have different names, got {label!r} twice; name them: {{'a': …, 'b': …}}")
         if label in BASELINES and (isinstance(one, str) or one == {}):
@@ -213,10 +219,12 @@ def _explainers(model: CheckedModel, given: Any) -> dict[str, Any]:
 
 def _made(label: str, one: Any) -> Any:
     part_names = {name for names in reading.OPTIONS.values() for name in names}
-    if not isinstance(one, Mapping):
-        return api.explainer_of(one, {}, part_names)
-    options = dict(one)
-    return api.explainer_of(options.pop("method", label), options, part_names)
+    options = dict(one) if isinstance(one, Mapping) else {"method": one}
+    method = options.pop("method", label)
+    if foreign.is_ready_made(method):
+        raise TypeError(f"an explainer of an audit must be able to explain anew, and {label!r} is values that are there "
+                        f"already, {type(method).__name__}; pass what makes them, such as f(model, inputs, targets)")
+    return api.explainer_of(method, options, part_names)
 
 
 def _label(one: Any) -> str:
@@ -247,9 +255,15 @@ def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], backgr
     if tabular:
         raise ValueError(f"table rows are audited with attack='nearest', got {method!r}")
     attack = _attack_of(method, options)
+    if isinstance(targets, str) and targets == "none":
+        targets = None  # TOML has no other word for it
+    if targets is not None and (isinstance(targets, list | tuple) or np.ndim(targets) > 0):
+        raise TypeError("targets must be 'random', one class for all inputs, or 'none' (away from what the model says), got a "
+                        f"{type(targets).__name__}")
+    strengths = [strengths] if isinstance(strengths, int | float) else strengths
     if not isinstance(model, DifferentiableModel):
         raise TypeError(f"attack {method!r} follows gradients, and {model.name} has none; pass the torch module itself")
-    return tuple(_strength(one) for one in strengths), ByGradient(attack, targets)
+    return tuple(dict.fromkeys(_strength(one) for one in strengths)), ByGradient(attack, targets)
 
 
 def _attack_of(method: Any, options: dict[str, Any]) -> Any:
@@ -262,6 +276,8 @@ def _attack_of(method: Any, options: dict[str, Any]) -> Any:
         options.setdefault("stop", "never") if "stop" in allowed else None
     elif is_dataclass(method) and not isinstance(method, type):
         make, allowed = lambda **more: replace(method, **more), {f.name for f in fields(method)}
+        if getattr(method, "stop", None) == "success":  # its default, with which every explainer looks alike
+            options.setdefault("stop", "never")
     else:
         raise TypeError(f"attack must be a name, a table with a method, or an attack such as PGD(…), got "
                         f"{type(method).__name__}")
@@ -277,19 +293,3 @@ def _strength(margin: Any) -> str:
     if isinstance(margin, bool) or not isinstance(margin, int | float) or not margin >= 0:
         raise ValueError(f"strengths must be margins, numbers >= 0, at which the attack stops, got {margin!r}")
     return f"margin {float(margin):g}"
-
-
-def _described(model: CheckedModel, named: Mapping[str, Any], explainers: Any, parts: Any, attack: Any, trials: Any,
-               of_parts: Mapping[str, Any]) -> dict[str, Any]:
-    """An audit that was set up in Python, as plain data."""
-    return {"model": model.name, "explainers": {label: repr(one) for label, one in named.items()},
-            "parts": parts if isinstance(parts, str | None) else _hashed(parts), "attack": repr(attack), "trials": list(trials),
-            **{name: value if isinstance(value, str | int | float | None) else _hashed(value)
-               for name, value in of_parts.items()}}
-
-
-def _hashed(value: Any) -> str:
-    """Something too large to print, by what it is and a hash."""
-    array = np.asarray(value)
-    content = str(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
-    return f"{type(value).__name__} {np.shape(value)} {hashlib.blake2b(content, digest_size=6).hexdigest()}"

@@ -40,6 +40,11 @@ def adapt(method: Any, options: dict[str, Any]) -> Callable[[Question, np.random
     return kind(method, pooling, own)  # type: ignore[no-any-return]
 
 
+def is_ready_made(method: Any) -> bool:
+    """Are these values, or an explanation, of inputs that were explained already?"""
+    return _kind(method) in (Given, LimeResult, ShapResult, Results)
+
+
 def _kind(method: Any) -> Any:
     """Which of the adapters has it, by what it can do; the libraries are not imported to find out."""
     if hasattr(method, "local_exp"):
