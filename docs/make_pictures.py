@@ -1,11 +1,13 @@
-"""Make the pictures of the pages that take too long for the tests: `python docs/make_pictures.py`, a few minutes."""
+"""Make the pictures that take too long for the tests: `make demo`, then `python docs/make_pictures.py`, a few minutes."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 from scipy.stats import spearmanr
 
 import whytrust as wt
@@ -49,7 +51,21 @@ def kept(figure: Any, name: str, **options: Any) -> None:
     print(f"{name}: {(PICTURES / name).stat().st_size // 1000} kB")
 
 
+def audited() -> None:
+    """The top of the page that `make demo` wrote last, as a browser shows it."""
+    whole = PICTURES.parent.parent / "build" / "audit.png"
+    whole.parent.mkdir(exist_ok=True)
+    latest = max(Path("runs").glob("demo-*"), key=lambda folder: folder.stat().st_mtime)
+    page = wt.Audit.open(latest).save_html(whole.with_suffix(".html"))
+    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1100,1700",
+                    f"--screenshot={whole}", page.resolve().as_uri()], check=True, capture_output=True)
+    top = Image.open(whole).convert("RGB").crop((0, 0, 1100, 1630))
+    top.quantize(128).save(PICTURES / "audit.png", optimize=True)
+    print(f"audit.png: {(PICTURES / 'audit.png').stat().st_size // 1000} kB")
+
+
 if __name__ == "__main__":
+    audited()
     for method in ("guided_backprop", "saliency"):
         print(f"{method} for two classes: ranks correlate by {alike(method):.3f}")
     thirteen = explained()

@@ -170,7 +170,7 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
         unstable = name in strengths["unstable"]
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
         why = _why(name, measures["flip"], tried)
-        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why, "n": verdict.n, "needed": verdict.needed,
+        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why, "n": measures["flip"]["rates"][name]["n"], "needed": verdict.needed,
                      "unstable": unstable, "by_measure": {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}})
     return rows
 
