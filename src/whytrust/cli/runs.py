@@ -12,6 +12,7 @@ from typing import Any
 
 from whytrust import auditing, stats
 from whytrust.cli import explaining
+from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
 from whytrust.store import Store
@@ -104,13 +105,6 @@ def _expectation(expected: dict[str, Any]) -> str:
     return (f"{expected['inputs']} inputs in {expected['blocks']} blocks: about {expected['calls']:,} model calls and "
             f"{duration(expected['seconds'])} with {jobs}, judging by the first {expected['tried']} inputs, of which "
             f"{expected['fooled']} were fooled (an input that is not costs less). Nothing was written.")
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words, no more exact than an estimate can be."""
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -169,9 +169,10 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
         verdict = verdicts.overall(own)
         unstable = name in strengths["unstable"]
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
-        why = _why(name, measures["flip"], tried)
-        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why, "n": measures["flip"]["rates"][name]["n"], "needed": verdict.needed,
-                     "unstable": unstable, "by_measure": {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}})
+        flip = measures["flip"]
+        by = {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}
+        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": _why(name, flip, tried),
+                     "n": flip["rates"][name]["n"], "needed": verdict.needed, "unstable": unstable, "by_measure": by})
     return rows
 
 
