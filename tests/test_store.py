@@ -237,7 +237,7 @@ def test_the_same_run_goes_on_and_left_over_files_are_taken_away(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"spec": {"attack": {"method": "pgd", "epsilon": 0.1}, "parts": 16}}, r"another spec: attack\.epsilon was 0\.05, now 0\.1; choose another --out, or delete the folder"),
+    ({"spec": {"attack": {"method": "pgd", "epsilon": 0.1}, "parts": 16}}, r"another spec: attack\.epsilon was 0\.05, now 0\.1; choose another folder \(out=, --out\), or delete it"),
     ({"spec": {"attack": {"method": "pgd", "epsilon": 0.05}}}, "parts was 16, now not there"),
     ({"spec": {**MANIFEST["spec"], "parts": 16.0}}, r"parts was 16, now 16\.0"),
     ({"seed": 4}, "seed was 3, now 4"), ({"hashes": {"model": "cd"}}, r'hashes\.model was "ab", now "cd"'),
@@ -259,10 +259,10 @@ def test_a_folder_with_something_else_is_never_filled(tmp_path):
     with pytest.raises(ValueError, match=r"holds lock and no run \(no manifest\.json\)"):
         Store.create(tmp_path, MANIFEST)
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match="choose another --out"):
+    with pytest.raises(ValueError, match="choose another folder"):
         Store.create(tmp_path, MANIFEST)
     assert tree(tmp_path) == {"lock": b"my door", "thesis.tex": b"years of work"}
-    with pytest.raises(NotADirectoryError, match="is a file; choose another --out"):
+    with pytest.raises(NotADirectoryError, match="is a file; choose another folder"):
         Store.create(tmp_path / "thesis.tex", MANIFEST)
 
 

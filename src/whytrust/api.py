@@ -169,17 +169,8 @@ class _Asking:
         if not isinstance(e, Explanation):
             raise TypeError(f"method must return an Explanation of its question, got {_what(e)}; a function of your own that "
                             "returns an array takes (model, inputs, targets)")
-        return replace(e, seed=self.seed, calls=e.calls - before, notes=(*e.notes, *self._bytes_note(question)))
-
-    def _bytes_note(self, question: Question) -> tuple[str, ...]:
-        """Nets are rarely trained on 0–255, and nothing else would show that they were given that."""
-        image = getattr(question.parts, "image", None)
-        if self.model.preprocess is not None or not getattr(self.model.function, "takes_floats", False):
-            return ()
-        if image is None or image.max() <= (1 if image.dtype.kind in "ui" else FAR_FROM_ONE):
-            return ()
-        return (f"The net was given pixels as they are, up to {image.max():g}: if it was trained on other numbers, such as 0 "
-                "to 1, this explains a prediction that means nothing; say how to scale them with wt.model(net, preprocess=…).",)
+        more = bytes_note(self.model, getattr(question.parts, "image", None))
+        return replace(e, seed=self.seed, calls=e.calls - before, notes=(*e.notes, *more))
 
     def _surely_a_target(self) -> bool:
         """Can no call be wasted on a target that does not exist? (A name that no class has is an error at once.)"""
@@ -205,6 +196,16 @@ class _Asking:
         return [self.model.class_index(t, columns) for t in wanted], not many
 
 
+def bytes_note(model: CheckedModel, image: Any) -> tuple[str, ...]:
+    """Nets are rarely trained on 0–255, and nothing else would show that they were given that."""
+    if model.preprocess is not None or not getattr(model.function, "takes_floats", False):
+        return ()
+    if image is None or image.max() <= (1 if image.dtype.kind in "ui" else FAR_FROM_ONE):
+        return ()
+    return (f"The net was given pixels as they are, up to {image.max():g}: if it was trained on other numbers, such as 0 "
+            "to 1, this explains a prediction that means nothing; say how to scale them with wt.model(net, preprocess=…).",)
+
+
 def methods() -> list[dict[str, Any]]:
     """The catalogue: every explainer, baseline, trial, attack and way to cut an input into parts, with one line each.
 
@@ -215,6 +216,8 @@ def methods() -> list[dict[str, Any]]:
         for e in NAMES.values()]
     rows += [{"name": name, "kind": "baseline of audits", "about": about} for name, about in BASELINES.items()]
     rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "paper": trial.paper} for trial in TRIALS]
+    rows += [{"name": "nearest", "kind": "adversary of table rows", "about": "the nearest training row that the model labels "
+              "otherwise, by standard deviations; another category counts as one"}]
     rows += [{"name": name, "kind": "attack", "about": about, "gradients": True, "paper": paper}
              for name, _, about, paper in ATTACKS]
     about = {

@@ -51,7 +51,7 @@ def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: int = 1) -> Aud
 
 def estimate(study: AuditStudy, jobs: int = 1) -> dict[str, Any]:
     """How many model calls and how long a run would take, from working on the first inputs; nothing is kept."""
-    tried = replace(study, data=study.data.limited(TRIED))
+    tried = replace(study, data=replace(study.data, items=study.data.items[:TRIED]))
     calls, start = 0, time.monotonic()
 
     def count(more: int) -> None:
@@ -60,5 +60,6 @@ def estimate(study: AuditStudy, jobs: int = 1) -> dict[str, Any]:
 
     states = [result.record["status"] for block in tried.blocks() for result in tried.work(block, count)]
     took, share = time.monotonic() - start, len(study.data.items) / len(states)
-    return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "calls": round(calls * share),
+    return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
+            states.count("failed"), "block": study.block, "calls": round(calls * share),
             "seconds": took * share / jobs, "jobs": jobs, "blocks": len(study.blocks())}

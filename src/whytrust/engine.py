@@ -125,8 +125,8 @@ def _by_workers(study: Study, store: Store, left: Sequence[Block], workers: int)
     pool: Any = None
     try:
         with _deaf():
-            pool = joblib.externals.loky.ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),),
-                                                             env=dict.fromkeys(THREADS, "1"))
+            pool = joblib.externals.loky.ProcessPoolExecutor(
+                workers, initializer=_begin, initargs=(os.getpid(), list(sys.path)), env=dict.fromkeys(THREADS, "1"))
         while True:
             with _deaf():
                 for block in islice(waiting, 2 * workers - len(pending)):
@@ -201,8 +201,12 @@ def _in_worker(path: str, block: Block) -> tuple[Shard, int]:
     return _attempt(_loaded(path), block, count), calls
 
 
-def _begin(parent: int) -> None:
-    """A worker leaves interrupts to the process that began it, and goes when that one is gone, however it went."""
+def _begin(parent: int, places: list[str]) -> None:
+    """A worker leaves interrupts to the process that began it, and goes when that one is gone, however it went.
+
+    It finds modules where that process does, a user's own files among them.
+    """
+    sys.path.extend(place for place in places if place not in sys.path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 

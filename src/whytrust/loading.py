@@ -94,17 +94,28 @@ def _module(place: str) -> Any:
     sys.modules[spec.name] = module
     with _importing_from(str(path.parent.resolve())):
         spec.loader.exec_module(module)
+    _send_as_code(module)
     return module
+
+
+def _send_as_code(module: Any) -> None:
+    """A worker process cannot import what has no place among the modules: what such a file defines goes there as code."""
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):  # joblib has it inside, or beside it, by its version
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name).register_pickle_by_value(module)
 
 
 @contextmanager
 def _importing_from(folder: str) -> Iterator[None]:
+    before = folder in sys.path
     sys.path.insert(0, folder)
     try:
         yield
     finally:
         if folder in sys.path:  # the code that ran may have changed the list itself
             sys.path.remove(folder)
+        if not before and folder not in sys.path:
+            sys.path.append(folder)  # last: what the model imports later, here or in a worker, must still be found
 
 
 def _unpickled(path: str, trusted: bool) -> Any:

@@ -182,7 +182,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError) as error:
         newer, why = False, f"{type(error).__name__}: {error}"
     if why:
-        raise ValueError(f"{path} is damaged, or not of a run ({why}); put it back from a copy, or choose another --out")
+        raise ValueError(f"{path} is damaged, or not of a run ({why}); put it back from a copy, or "
+                         "choose another folder (out=, --out)")
     if newer:
         raise ValueError(f"{folder} was written by a newer whytrust (format {held['format']}, this one knows {FORMAT}); "
                          "update whytrust to read or continue it")
@@ -210,12 +211,13 @@ def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _refuse_foreign(folder: Path) -> None:
     """Never fill a folder that holds something else."""
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"a run is a folder, {folder} is a file; choose another --out")
+        raise NotADirectoryError(f"a run is a folder, {folder} is a file; choose another folder (out=, --out)")
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if "lock" in names and (folder / "lock").read_bytes()[:8] in (b"", b"whytrust"):
         names -= {"lock", "manifest.json.part"}  # of a run that was ended before it had a manifest
     if names and "manifest.json" not in names:
-        raise ValueError(f"{folder} holds {min(names)} and no run (no manifest.json); choose another --out, or an empty folder")
+        raise ValueError(f"{folder} holds {min(names)} and no run (no manifest.json); choose another folder "
+                         "(out=, --out) or an empty one")
 
 
 def _locked(folder: Path) -> int:
@@ -283,7 +285,7 @@ class Store:
             held = _read_manifest(self.folder)
             if held["identity"] != self.manifest["identity"]:
                 raise ValueError(f"{self.folder} holds a run of another spec: {_differences(held, self.manifest)}; "
-                                 "choose another --out, or delete the folder")
+                                 "choose another folder (out=, --out), or delete it")
             self.manifest = held
         else:
             _put(self.folder / "manifest.json", json.dumps(self.manifest, indent=1, allow_nan=False).encode())

@@ -76,3 +76,18 @@ def test_segments_are_named_by_their_middle_and_pooled_as_a_loop_would(height, w
         for how, change in (("mean", lambda m: m), ("mean_abs", np.abs), ("mean_pos", lambda m: np.maximum(m, 0))):
             np.testing.assert_allclose(parts.pool(map, how)[k], change(map)[parts.labels == k].mean(), rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(parts.pool(map, "sum")[k], map[parts.labels == k].sum(), rtol=1e-12, atol=1e-14)
+
+
+def test_deep_grey_pictures_are_not_clipped_to_white(tmp_path):
+    from PIL import Image
+
+    from whytrust.domains.image import read
+    ramp = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
+    Image.fromarray(ramp).save(tmp_path / "deep.png")
+    found = read(tmp_path / "deep.png")
+    assert found.shape == (8, 8)
+    np.testing.assert_array_equal(found, ramp // 257)
+    Image.fromarray((ramp // 257).astype(np.int32)).save(tmp_path / "shallow.tif")
+    np.testing.assert_array_equal(read(tmp_path / "shallow.tif"), ramp // 257)
+    Image.fromarray(np.linspace(0, 1, 64).reshape(8, 8).astype(np.float32)).save(tmp_path / "float.tif")
+    assert read(tmp_path / "float.tif").max() == 1.0

@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
     audit.add_argument("--out", help="the run's folder (default runs/NAME)")
     audit.add_argument("--jobs", type=int, default=1, help="worker processes")
     audit.add_argument("--seed", type=int, help="outweighs the spec's")
-    audit.add_argument("--limit", type=int, help="the first so many inputs; outweighs the spec's")
+    audit.add_argument("--limit", type=int, help="so many inputs, evenly spread; outweighs the spec's")
     audit.add_argument("--explainers", help="a,b,c instead of the spec's; all13 for the thirteen of Hoedt et al.")
     audit.add_argument("--dry-run", action="store_true", help="say how many model calls and about how long, and do nothing")
     audit.add_argument("--device", help="where the model runs, such as cpu or cuda")
@@ -90,7 +90,7 @@ def _audit(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_json()))
     else:
         print(f"{found}\nThe page with pictures: {page.resolve()}")
-    return 0
+    return 1 if found.findings["counts"]["failed"] else 0
 
 
 def _safe(folder: str) -> str:
@@ -102,9 +102,10 @@ def _safe(folder: str) -> str:
 
 def _expectation(expected: dict[str, Any]) -> str:
     jobs = f"{expected['jobs']} job{'s' if expected['jobs'] > 1 else ''}"
-    return (f"{expected['inputs']} inputs in {expected['blocks']} blocks: about {expected['calls']:,} model calls and "
-            f"{duration(expected['seconds'])} with {jobs}, judging by the first {expected['tried']} inputs, of which "
-            f"{expected['fooled']} were fooled (an input that is not costs less). Nothing was written.")
+    failed = f", {expected['failed']} failed" if expected["failed"] else ""
+    return (f"{expected['inputs']} inputs in blocks of up to {expected['block']}: about {expected['calls']:,} model calls and "
+            f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {expected['tried']} inputs (fooled: "
+            f"{expected['fooled']}{failed}; an input that is not fooled costs less). Nothing was written.")
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -114,6 +115,7 @@ def _report(options: argparse.Namespace) -> int:
         return 0
     found = Audit.open(folder)
     if options.html:
+        _check_page(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(found.to_json()))
@@ -122,8 +124,17 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_page(path: Path) -> None:
+    if path.suffix.lower() not in (".html", ".htm") or not path.parent.is_dir():
+        raise ValueError(f"--html must name an .html file in a folder that exists, got {str(path)!r}")
+
+
 def _gate(options: argparse.Namespace) -> int:
-    results = gates.check(Store.open(options.folder), options.require)
+    store = Store.open(options.folder)
+    results = gates.check(store, options.require)
+    left = len(store.blocks) - len(store.finished())
+    if left:
+        print(f"whytrust: {left} of {len(store.blocks)} blocks of this run are not done yet", file=sys.stderr)
     if options.json:
         print(json.dumps([one.to_json() for one in results]))
     else:

@@ -19,7 +19,7 @@ FILLS = ("segment_mean", "image_mean", "blur", "noise", "black")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
-def read(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+def read(path: str | os.PathLike[str]) -> NDArray[Any]:
     """An image file as (H, W, 3) bytes, or (H, W) where it is grey."""
     image_module = need("PIL.Image", "image")
     try:
@@ -29,8 +29,18 @@ def read(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         raise ValueError(f"{str(path)!r} must be an image file that Pillow can read: {error}") from error
 
 
-def _pixels(image: Any) -> NDArray[np.uint8]:
-    """A PIL image, opened from a file or not: grey stays grey, everything else (palettes, alpha, CMYK) becomes RGB."""
+def _pixels(image: Any) -> NDArray[Any]:
+    """A PIL image, opened from a file or not: grey stays grey, everything else (palettes, alpha, CMYK) becomes RGB.
+
+    Pillow clips deep grey to white when it converts; here 16 bits are brought to 8, and floats stay as they are.
+    """
+    if image.mode == "F":
+        return np.asarray(image)
+    if image.mode.startswith("I"):
+        deep = np.asarray(image).astype(np.int64)
+        if deep.min() < 0 or deep.max() > 65535:
+            raise ValueError(f"grey values must lie between 0 and 65535, got {deep.min()} to {deep.max()}; pass an array")
+        return (deep // 257 if deep.max() > 255 else deep).astype(np.uint8)
     return np.asarray(image if image.mode == "L" else image.convert("RGB"))
 
 

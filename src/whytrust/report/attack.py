@@ -19,6 +19,8 @@ SPREADS = {
     "margin": ("How sure the model is of the new answer", "The new answer’s score minus that of the next best."),
 }
 
+ROWS = "From a row to its adversary, in standard deviations of each column; another category or a missing value counts as one."
+
 
 def attack(findings: Findings) -> Markup | None:
     """How often the attack succeeded, how large the change was, and what its strength does to the verdicts."""
@@ -51,6 +53,7 @@ def _rows(findings: Findings, given: Mapping[str, Any]) -> list[tuple[str, str, 
         rows.append(("Right answers after", percent(after), "The same after the attack."))
     for key, (label, meaning) in SPREADS.items():
         spread = given.get(key) or {}
+        meaning = ROWS if key == "l2" and findings.get("kind") == "tabular" else meaning
         if known(spread.get("median")) is not None:
             most = f" (at most {figures(known(spread.get('max')))})" if known(spread.get("max")) is not None else ""
             rows.append((label, figures(known(spread["median"])) + most, f"Median. {meaning}"))

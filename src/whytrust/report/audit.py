@@ -53,9 +53,10 @@ class Audit:
             row: dict[str, Any] = {"name": name, "role": contender["role"], "verdict": said.get(name, {}).get("words")}
             for measure, found in self.findings["measures"].items():
                 rate = found["rates"].get(name)
-                if rate is not None and ":" not in measure:
-                    row |= {measure: rate["value"], f"{measure}_low": rate["low"], f"{measure}_high": rate["high"],
-                            f"{measure}_n": rate["n"]}
+                label, _, of = measure.partition(":")  # all_positive has a rival of its own for each explainer
+                if rate is not None and of in ("", name):
+                    row |= {label: rate["value"], f"{label}_low": rate["low"], f"{label}_high": rate["high"],
+                            f"{label}_n": rate["n"]}
             row["normalised"] = self.findings["measures"]["flip"]["normalised"].get(name)
             rows.append(row)
         return rows
@@ -83,16 +84,23 @@ class Audit:
     def __str__(self) -> str:
         """The verdicts as a table in plain text, and what a reader must know before believing it."""
         found = self.findings
-        counts, flip, three = found["counts"], found["measures"]["flip"]["rates"], found["measures"]["flip@3"]["rates"]
+        counts, measures = found["counts"], found["measures"]
+        shown = {"flip": "flips, all k", "flip@3": "flips, k = 3", "recovery": "recovered"}
+        columns = {heading: measures[name]["rates"] for name, heading in shown.items() if name in measures}
         said = {row["name"]: row["words"] for row in found["verdicts"]}
         names = [contender["name"] for contender in found["contenders"]]
         wide = max(map(len, names)) + 2
         lines = [f"{found['title']} {counts['adversaries']} of {counts['inputs']} inputs were fooled"
                  + (f", {counts['failed']} failed" if counts["failed"] else "")
-                 + (f"; {counts['left']} inputs are not done yet" if counts["left"] else "") + ".",
-                 f"  {'':{wide}}{'flips, all k':<24}{'flips, k = 3':<24}verdict"]
-        lines += [f"  {name:{wide}}{_told(flip.get(name)):<24}{_told(three.get(name)):<24}{said.get(name, 'baseline')}"
-                  for name in names]
+                 + ".",
+                 f"  {'':{wide}}{''.join(f'{heading:<24}' for heading in columns)}verdict"]
+        lines += [f"  {name:{wide}}{''.join(f'{_told(rates.get(name)):<24}' for rates in columns.values())}"
+                  f"{said.get(name, 'baseline')}" for name in names]
+        attack = found["attack"]
+        if attack["accuracy_before"] is not None:
+            lines.append(f"  The model was right on {attack['accuracy_before']:.0%} of the inputs before the attack, on "
+                         f"{attack['accuracy_after']:.0%} after it.")
+        lines += [f"  {note}" for note in found["notes"]]
         if found["strengths"]["words"]:
             lines.append(f"  {found['strengths']['words']}")
         for name, failed in found["explainer_failures"].items():

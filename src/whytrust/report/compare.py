@@ -13,10 +13,10 @@ from whytrust.store import Store
 
 
 def compared(first: Store, second: Store) -> dict[str, Any]:
-    """The second run minus the first, contender by contender: paired by case where both audited the same inputs."""
+    """The second run minus the first, contender by contender: on the cases that both have, where there are any."""
     one, other = findings(first), findings(second)
-    same_inputs = _inputs(first) == _inputs(second)
     tried = [_by_case(store) for store in (first, second)]
+    same_inputs = bool(set(tried[0][1]) & set(tried[1][1]))
     rows = []
     for contender in one["contenders"]:
         name = contender["name"]
@@ -33,14 +33,10 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
             "settings": _settings(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
 
 
-def _inputs(store: Store) -> Any:
-    return store.manifest.get("hashes", {}).get("inputs"), [block.cases for block in store.blocks]
-
-
 def _by_case(store: Store) -> tuple[Outcomes, dict[str, int]]:
     records: list[Record] = list(store.records())
     tried = outcomes(records, FULL, store.manifest.get("about", {}).get("explainers", ()))
-    return tried, {case["case"]: i for i, case in enumerate(tried.cases)}
+    return tried, {f"{case['case']} {case.get('digest')}": i for i, case in enumerate(tried.cases)}
 
 
 def _paired(first: tuple[Outcomes, dict[str, int]], second: tuple[Outcomes, dict[str, int]], name: str) -> dict[str, Any]:
@@ -71,11 +67,13 @@ def _words(change: Mapping[str, Any]) -> str:
 
 
 def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the two specs say differently."""
+    """What the two specs say differently; of a spec and a call in Python, which states every default, what both say."""
+    stated = isinstance(first.get("spec", {}).get("model"), str) == isinstance(second.get("spec", {}).get("model"), str)
     flat = [dict(_leaves({**m.get("spec", {}), "seed": m.get("seed"), "inputs and model": m.get("hashes")}, "")) for m in
             (first, second)]
     return [{"key": key, "first": flat[0].get(key), "second": flat[1].get(key)}
-            for key in sorted(flat[0].keys() | flat[1].keys()) if flat[0].get(key) != flat[1].get(key)]
+            for key in sorted(flat[0].keys() | flat[1].keys()) if flat[0].get(key) != flat[1].get(key)
+            and (stated or (key in flat[0] and key in flat[1]))]
 
 
 def _leaves(value: Any, path: str) -> list[tuple[str, Any]]:
@@ -86,7 +84,9 @@ def _leaves(value: Any, path: str) -> list[tuple[str, Any]]:
 
 def told(result: Mapping[str, Any]) -> str:
     """The comparison as plain text."""
-    how = "the same inputs, case by case" if result["paired"] else "different inputs, so only the rates are compared"
+    shared = max((row["n"] for row in result["rows"]), default=0)
+    how = (f"case by case on {shared} inputs that both have" if result["paired"] else
+           "no inputs in common, so only the rates are compared")
     lines = [f"{result['second']} minus {result['first']} ({how}); flips, all k"]
     wide = max((len(row["name"]) for row in result["rows"]), default=0) + 2
     lines += [f"  {row['name']:{wide}}{row['first']['value']:.3f} → {row['second']['value']:.3f}   "

@@ -71,10 +71,13 @@ def _panel(findings: Findings, curve: Mapping[str, Any], judge: str) -> Markup |
     spoken = (f"Line chart: share of inputs whose answer becomes {JUDGES[judge]}, by {below}. "
               + "; ".join(f"{line.who.name} {percent(line.value[0])} to {percent(line.value[shown - 1])}" for line in cut))
     until = f"{axis[shown - 1]:g}%" if percents else f"{axis[shown - 1]:g} of {axis[-1]:g} parts"
+    parts = findings.get("parts") or {"least": "?", "most": "?"}
+    told = f"Inputs have {parts['least']} to {parts['most']} parts; a share of them is rounded down, to at least one part."
+    rounded = tag("p", told, class_="aside") if percents and parts else None
     rest = tag("p", f"Drawn up to {until}: beyond that the lines close up, since with all parts laid over every answer turns. "
                     "The table has every number.", class_="aside") if shown < len(axis) else None
     return join([*(drawing(cut, _ticks(axis[:shown], narrow), shown, below, spoken, narrow, "share of answers turned")
-                   for narrow in (False, True)), rest,
+                   for narrow in (False, True)), rounded, rest,
                  _numbers(lines, axis, percents)])
 
 

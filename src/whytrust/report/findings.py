@@ -59,14 +59,17 @@ def findings(store: Store) -> Plain:
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
         "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
                                        if r["status"] == "failed"],
-        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent]),
+        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried)),
         "admitted": [m for m in ADMITTED if m in by_measure],
         "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
         "measures": measures,
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
         "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
-        "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials)},
+        "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
+                  "all": sum(r.get("calls") or 0 for r in records)},
+        "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
+        "notes": [*about.get("notes", ()), *_cautions(tried, counts)],
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
@@ -94,18 +97,41 @@ def _counts(records: Sequence[Record], store: Store) -> dict[str, int]:
             "failed": states.count("failed"), "left": planned - len(records)}
 
 
-def _contenders(ranked: Sequence[str]) -> list[Plain]:
-    return [{"name": name, "role": "explainer", "about": ""} for name in ranked] + [
+def _poolings(tried: Outcomes) -> dict[str, str]:
+    """How each explainer's map became one number a part."""
+    return {name: how for trial in tried.trials for name, how in trial.get("pooling", {}).items()}
+
+
+def _cautions(tried: Outcomes, counts: Mapping[str, int]) -> list[str]:
+    """What a reader must know before believing the table."""
+    notes = []
+    if counts["left"]:
+        whole = counts["inputs"] + counts["left"]
+        notes.append(f"{counts['left']} of {whole} inputs are not done yet: this is a run in progress.")
+    by_how = _poolings(tried)
+    if len(set(by_how.values())) > 1:
+        told = ", ".join(f"{name} by {how}" for name, how in by_how.items())
+        notes.append(f"Maps were pooled onto parts in different ways ({told}): a difference between such explainers may be "
+                     "one of pooling alone.")
+    return notes
+
+
+def _contenders(ranked: Sequence[str], pooled: Mapping[str, str]) -> list[Plain]:
+    return [{"name": name, "role": "explainer", "about": f"pooled by {pooled[name]}" if name in pooled else ""}
+            for name in ranked] + [
         {"name": name, "role": "baseline", "about": ABOUT[name]} for name in BASELINES]
 
 
 def _failures(records: Sequence[Record]) -> dict[str, Plain]:
-    """How often each explainer failed, in any trial at any strength."""
+    """On how many cases each explainer failed, in any trial at any strength."""
     found: dict[str, Plain] = {}
-    for trial in (t for record in records for t in record.get("trials", ())):
-        for some in (trial, *trial.get("recovery", {}).values()):
-            for name, error in some.get("failed", {}).items():
-                found.setdefault(name, {"count": 0, "first": error})["count"] += 1
+    for record in records:
+        errors: dict[str, str] = {}
+        for trial in record.get("trials", ()):
+            for some in (trial, *trial.get("recovery", {}).values()):
+                errors = {**some.get("failed", {}), **errors}
+        for name, error in errors.items():
+            found.setdefault(name, {"count": 0, "first": error})["count"] += 1
     return found
 
 
@@ -171,7 +197,8 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
         flip = measures["flip"]
         by = {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}
-        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": _why(name, flip, tried),
+        why = f"{_why(name, flip, tried)}{_found(name, measures, own)}"
+        rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why,
                      "n": flip["rates"][name]["n"], "needed": verdict.needed, "unstable": unstable, "by_measure": by})
     return rows
 
@@ -191,6 +218,16 @@ def _why(name: str, flip: Plain, tried: Outcomes) -> str:
     where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
     return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, the most changed in "
             f"{magnitude:.0%}{where}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
+
+
+def _found(name: str, measures: Plain, own: Mapping[str, Any]) -> str:
+    """What recovery adds, where it has a say."""
+    rate = measures.get("recovery", {}).get("rates", {}).get(name)
+    if "recovery" not in own or not rate or not rate["n"]:
+        return ""
+    chance = measures["recovery"]["rates"]["random"]["value"]
+    return (f" It recovers {rate['value']:.0%} of the only changed parts, chance {chance:.0%} (n = {rate['n']}: "
+            f"{own['recovery'].words}).")
 
 
 def _pairs(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:

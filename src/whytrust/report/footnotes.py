@@ -85,7 +85,7 @@ def failures(findings: Findings) -> Markup | None:
         verb = "is" if total == 1 else "are"
         pieces.append(tag("p", f"{count(total, 'input')} could not be worked on and {verb} in no number above{more}."))
     if cases:
-        listed = [[str(one.get("case")), str(one.get("error"))] for one in cases[:LISTED]]
+        listed = [[str(one.get("name") or one.get("case")), str(one.get("error"))] for one in cases[:LISTED]]
         pieces.append(table(["Case", "Error"], listed, "Failed cases"))
     if explainers:
         rows = [[str(name), spoken(one.get("count")), str(one.get("first") or "")] for name, one in explainers.items()]

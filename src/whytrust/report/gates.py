@@ -56,13 +56,14 @@ def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
     if measure == "all_positive":
         measure = f"all_positive:{who}"
     if measure not in tried.measures:
-        known = [name for name in tried.measures if ":" not in name]
+        known = list(dict.fromkeys(name.partition(":")[0] for name in tried.measures))
         raise ValueError(f"MEASURE must be one of {', '.join(known)}, got {measure!r}{near(measure, known)}")
     values = tried.measures[measure].values
     number = _number(than)
     for name in (who,) if number is not None else (who, than):
         if name not in values:
-            raise ValueError(f"{measure} was measured of {', '.join(values)}, got {name!r}{near(name, values)}")
+            shown = measure.partition(":")[0]
+            raise ValueError(f"{shown} of {who} was measured beside {', '.join(values)}, got {name!r}{near(name, values)}")
     return who, measure, than if number is None else number, 1 if match["sign"] == ">" else -1
 
 

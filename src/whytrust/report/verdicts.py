@@ -33,17 +33,29 @@ TOGETHER = 4
 def lead(findings: Findings) -> Markup:
     """What was done, and what came out, each in a sentence."""
     outcome = _outcome(findings)
-    return join([tag("p", _done(findings.get("counts") or {}), class_="lead"),
-                 tag("p", outcome, class_="outcome") if outcome else None, _about(findings)])
+    notes = [tag("li", str(one)) for one in [*_unfinished(findings), *(findings.get("notes") or [])]]
+    return join([tag("p", _done(findings.get("counts") or {}, findings.get("kind") == "tabular"), class_="lead"),
+                 tag("p", outcome, class_="outcome") if outcome else None,
+                 tag("ul", *notes, class_="notes") if notes else None, _about(findings)])
 
 
-def _done(counts: Mapping[str, Any]) -> str:
+def _unfinished(findings: Findings) -> list[str]:
+    """Inputs that are in no number of the page."""
+    failed = known((findings.get("counts") or {}).get("failed"))
+    return [f"{count(failed, 'input')} could not be worked on: see what failed, below."] if failed else []
+
+
+def _done(counts: Mapping[str, Any], rows: bool) -> str:
     fooled, inputs = known(counts.get("adversaries")), known(counts.get("inputs"))
     if fooled is None or inputs is None:
         return "Inputs were changed a little so that the model changed its mind. Which explanations find the cause?"
     if fooled == 0:
         return (f"None of {count(inputs, 'input')} could be changed so that the model changed its mind. Without a known cause "
                 "there is nothing to judge explanations by: attack harder, or with another method.")
+    if rows:
+        verb = "was" if fooled == 1 else "were"
+        return (f"{fooled:,.0f} of {count(inputs, 'row')} {verb} led to the nearest training row that the model labels "
+                "otherwise. We know what differs between the two: which explanations find it?")
     return (f"{fooled:,.0f} of {count(inputs, 'input')} {'was' if fooled == 1 else 'were'} changed a little so that the model "
             "changed its mind. We know what caused that: which explanations find it?")
 
@@ -55,7 +67,7 @@ def _outcome(findings: Findings) -> str | None:
         return None
     words = {
         "better_than_magnitude": "{} it better than picking the parts that were changed most",
-        "better_than_random": "{} it better than chance, but not better than picking the parts that were changed most",
+        "better_than_random": "{} it better than chance, not shown to beat picking the parts that were changed most",
         "no_better": "{} it no better than chance", "worse": "{} it less often than chance would",
         "undecided": "{} undecided"}
     parts = []
@@ -77,8 +89,8 @@ def _about(findings: Findings) -> Markup:
     if sources is not None and sources != known(data.get("inputs")):
         pieces.append(f" from {count(sources, 'independent source')}")
     calls = findings.get("calls") or {}
-    if known(calls.get("asked")):
-        pieces.append(f" · {count(calls['asked'], 'question')} put to the model")
+    if known(calls.get("all") or calls.get("asked")):
+        pieces.append(f" · {count(calls.get('all') or calls['asked'], 'model call')}")
     return tag("p", *pieces, class_="aside")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import whytrust.inputs as reading
+from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
 from whytrust.domains.image import laid_out
@@ -66,7 +68,17 @@ class AuditStudy:
                 "hashes": {"inputs": self._digest(), "model": self.fingerprint(), "background": self._background()},
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
-                          "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command}}
+                          "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command,
+                          "notes": self._notes()}}
+
+    def _notes(self) -> list[str]:
+        """What a reader must know of how the model was asked."""
+        for item in self.data.items:
+            try:
+                return list(api.bytes_note(self.model, None if self._tabular else self._prepared(item)))
+            except (ValueError, TypeError, OSError):
+                continue  # told as that input's failure
+        return []
 
     def blocks(self) -> list[Block]:
         """Inputs in blocks of fixed size."""
@@ -123,18 +135,25 @@ class AuditStudy:
 
     def work(self, block: Block, on_calls: OnCalls) -> Iterator[Result]:
         """Attack the inputs of a block together; then try every explainer on each that was fooled."""
-        items = [self._item(case) for case in block.cases]
+        items, calls = [self._item(case) for case in block.cases], _Calls(on_calls)
         with self.model.asking():
             given, errors = self._read(items)
-            fooled = self._attacked(given, FULL, on_calls)
-            others = {s: self._attacked({c: given[c] for c in given if _reached(fooled.get(c))}, s, on_calls)
+            fooled = self._attacked(given, FULL, calls)
+            others = {s: self._attacked({c: given[c] for c in given if _reached(fooled.get(c))}, s, calls)
                       for s in self.strengths}
+            shared = calls.taken() / max(len(given), 1)  # inputs are attacked together
             for item in items:
-                yield self._result(item, errors.get(item.id) or fooled[item.id], {s: others[s].get(item.id) for s in others},
-                                   on_calls)
+                found = self._result(item, errors.get(item.id) or fooled[item.id], {s: others[s].get(item.id) for s in others},
+                                     calls)
+                own = round(calls.taken() + (shared if item.id in given else 0))
+                yield Result({**found.record, "calls": own}, found.arrays)
 
     def _item(self, case: str) -> Item:
-        return self.data.items[int(case)]
+        return self._by_id[case]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Item]:
+        return {item.id: item for item in self.data.items}
 
     def _read(self, items: Sequence[Item]) -> tuple[dict[str, Any], dict[str, Exception]]:
         given: dict[str, Any] = {}
@@ -176,9 +195,9 @@ class AuditStudy:
                 on_calls: OnCalls) -> Result:
         """The record of one input: failed, not fooled, or tried."""
         record: dict[str, Any] = {"case": item.id, "name": item.name, "source": item.source, "status": "failed", "error": None,
-                                  "truth": None}
+                                  "truth": None, "digest": item.digest()}
         if isinstance(found, Exception):
-            return Result({**record, "error": f"{type(found).__name__}: {found}"}, {})
+            return Result({**record, "error": f"{type(found).__name__}: {found}{self._advice(item, found)}"}, {})
         record |= {"clean_label": found.clean_label, "label": found.label, "status": "ok" if found.reached else "not fooled",
                    "attack": found.facts}
         record["truth"] = self._truths.get(item.id)
@@ -188,6 +207,12 @@ class AuditStudy:
             return self._tried(record, item, found, others, on_calls)
         except (ValueError, TypeError, OSError) as error:
             return Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})
+
+    def _advice(self, item: Item, error: Exception) -> str:
+        """Images of a folder have sizes of their own; the model's message cannot know the audit's word for that."""
+        of_a_file = isinstance(item.value, str | os.PathLike) and not self._tabular and self.data.size is None
+        return ("; for images of several sizes say size=, the pixels of the middle square, which makes all of one size and RGB"
+                if of_a_file and "each input came with shape" in str(error) else "")
 
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
                others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
@@ -207,14 +232,24 @@ class AuditStudy:
         main = strength == FULL
         rng = generator(self.seed, "trial", item.id, strength)
 
+        seen: dict[str, Any] = {}
+
         def explain(question: Question) -> Answers:
-            return {name: self._answer(one, question, item.id, strength) for name, one in self.explainers.items()}
+            answers = {name: self._answer(one, question, item.id, strength) for name, one in self.explainers.items()}
+            seen.update({name: e for name, e in answers.items() if isinstance(e, Explanation)})
+            return answers
 
         trial: dict[str, Any] = {"strength": strength, "label": found.label, "attack": found.facts}
         trial |= self.flips(case, explain, rng)
+        trial["pooling"] = self._poolings(seen)
         if main and {"recovery", "fidelity"} & set(self.trials):
             trial["recovery"] = self.recovery(case, explain, rng)
         return trial
+
+    @staticmethod
+    def _poolings(seen: Mapping[str, Explanation]) -> dict[str, str]:
+        """How each map became one number a part: explainers that differ in that alone can get different verdicts."""
+        return {name: str(e.settings["pooling"]) for name, e in seen.items() if e.settings.get("pooling")}
 
     def _answer(self, explainer: Any, question: Question, case: str, strength: str) -> Explanation | Exception:
         try:
@@ -236,6 +271,23 @@ class AuditStudy:
             return {name: np.array(cut.like(row).view.values) for name, row in  # type: ignore[attr-defined]
                     (("clean", found.clean), ("adversarial", found.changed))}
         return {"clean": found.clean, "adversarial": found.changed, "labels": cut.labels}  # type: ignore[attr-defined]
+
+
+@dataclass
+class _Calls:
+    """Counts model calls on their way to whoever shows progress."""
+
+    on_calls: OnCalls
+    count: int = 0
+
+    def __call__(self, calls: int) -> None:
+        self.count += calls
+        self.on_calls(calls)
+
+    def taken(self) -> int:
+        """How many since it was last asked."""
+        count, self.count = self.count, 0
+        return count
 
 
 def _reached(found: Adversary | Exception | None) -> bool:

@@ -58,14 +58,15 @@ class Data:
         return square(value, self.size, self.resize or self.size)
 
     def limited(self, limit: int | None) -> Data:
-        """The first so many inputs."""
+        """So many inputs, evenly spread: the first ones of a folder are often all of one class."""
         if limit is None:
             return self
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValueError(f"limit must be a whole number >= 1, got {limit!r}")
-        first = self.items[:limit]
-        fewer = len(first) < len(self.items)
-        return replace(self, items=first, what=f"the first {len(first)} of {self.what}" if fewer else self.what)
+        if limit >= len(self.items):
+            return self
+        chosen = np.linspace(0, len(self.items) - 1, limit).round().astype(int).tolist()
+        return replace(self, items=tuple(self.items[i] for i in chosen), what=f"{limit} of {self.what}, evenly spread")
 
 
 def square(picture: Any, size: int, resize: int) -> Any:
@@ -144,7 +145,8 @@ def check_classes(model: CheckedModel, data: Data, columns: int) -> dict[str, in
     named = sorted({item.truth for item in data.items if isinstance(item.truth, str)})
     if named and model.classes is None:
         raise ValueError(f"the data have classes by name ({', '.join(named[:4])}), and {model.name} has {columns} classes "
-                         "without names; name them with classes=, or put the images into one folder to audit without them")
+                         "without names; name them with classes= (in a spec: model_options = {classes = [\"a\", \"b\"]}), or "
+                         "put the images into one folder to audit without true labels")
     wrong = [name for name in named if name not in (model.classes or ())]
     if wrong:
         raise ValueError(f"the data's classes must be among the model's {columns}: {len(wrong)} of {len(named)} are not, such "

@@ -26,7 +26,7 @@ from whytrust.studies.described import described
 
 KEYS = {
     "model": "MODEL as on the command line", "model_options": "options of wt.model", "inputs": "a folder, an .npy file, a .csv "
-    "file with a background, or demo", "limit": "the first so many inputs", "size": "images: pixels of the middle square",
+    "file with a background, or demo", "limit": "so many inputs, evenly spread", "size": "images: pixels of the middle square",
     "resize": "images: pixels of the shorter side before that", "groups": "folder, or a .txt file with a name an input",
     "labels": "a .txt file with a class an input", "parts": "as in explain", "fill": "what hidden parts show",
     "background": "a .csv file of training rows", "explainers": "names, or tables with a method and its options",
@@ -45,7 +45,8 @@ def from_toml(path: str | Path) -> dict[str, Any]:
     """What a spec file says, with its paths taken from where the file lies."""
     file = Path(path)
     if not file.is_file():
-        raise ValueError(f"SPEC must be a preset ({', '.join(PRESETS)}) or a .toml file, got {str(path)!r}, which is neither")
+        hint = " which does not exist" if file.suffix == ".toml" else near(str(path), PRESETS)
+        raise ValueError(f"SPEC must be a preset ({', '.join(PRESETS)}) or a .toml file, got {str(path)!r}{hint}")
     try:
         spec = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -124,13 +125,15 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
     inputs = spec.get("inputs", "demo" if loaded.inputs is not None else None)
     if inputs is None:
         raise ValueError("a spec must say which inputs: a folder of images, an .npy file, or rows.csv")
-    groups, labels = (_lines(spec.get(key)) for key in ("groups", "labels"))
+    groups, labels = (_column(inputs, spec.get(key)) for key in ("groups", "labels"))
     if inputs == "demo":
         if loaded.inputs is None:
             raise ValueError(f"inputs = \"demo\" is for demo models, got model = {spec['model']!r}; name a folder or a file")
         data = replace(_embedded(loaded, background, groups, labels), what=f"inputs of {spec['model']}")
     elif str(inputs).endswith(".csv"):
-        data = gather(need("pandas", "tables").read_csv(inputs), background, groups, labels)
+        table = need("pandas", "tables").read_csv(inputs)
+        kept = [column for column in table if background is None or column in background]  # a label column, say, is no input
+        data = gather(table[kept], background, groups, labels)
     else:
         data = gather(Path(inputs) if Path(inputs).is_dir() else inputs, background, groups, labels)
     return replace(data, size=spec.get("size"), resize=spec.get("resize")).limited(spec.get("limit"))
@@ -145,6 +148,16 @@ def _embedded(loaded: loading.Loaded, background: Any, groups: Any, labels: Any)
     values, names, sources = zip(*demo.audited(), strict=True)
     found = gather(list(values), background, sources if groups is None else groups, labels)
     return replace(found, items=tuple(replace(item, name=name) for item, name in zip(found.items, names, strict=True)))
+
+
+def _column(inputs: Any, given: Any) -> Any:
+    """Sources or labels: a column of the .csv file, or what `_lines` reads."""
+    if isinstance(given, str) and str(inputs).endswith(".csv") and Path(inputs).is_file():
+        table = need("pandas", "tables").read_csv(inputs)
+        name = Path(given).name  # a path was made of it, in case it was a file
+        if name in table:
+            return table[name].tolist()
+    return _lines(given)
 
 
 def _lines(given: Any) -> Any:
@@ -170,7 +183,9 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         raise TypeError(f"an audit has no option {wrong[0]!r}{near(wrong[0], known)}")
     chosen = _trials(trials)
     settled = reading.prepare(dict(of_parts))
-    strengths, adversaries = _attack(model, attack, settled, of_parts.get("background"))
+    first = data.items[0].value
+    rows = hasattr(first, "iloc") or isinstance(first, dict) or np.ndim(first) == 1
+    strengths, adversaries = _attack(model, attack, settled, of_parts.get("background"), rows)
     if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
         raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
                          f"{len(strengths)} further strengths")
@@ -181,7 +196,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     named = _explainers(model, explainers)
     settings = {"parts": parts, "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
-    plain = dict(spec or {}) or described(model, named, attack, of_parts, settings)
+    attacked = NEAREST if isinstance(adversaries, NearestRow) else attack
+    plain = dict(spec or {}) or described(model, named, attacked, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
                       keep_arrays)
@@ -236,8 +252,9 @@ def _label(one: Any) -> str:
     return str(inner or getattr(one, "__name__", type(one).__name__))
 
 
-def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any) -> tuple[tuple[str, ...], Any]:
-    """(further strengths, what makes adversaries)."""
+def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any,
+            rows: bool) -> tuple[tuple[str, ...], Any]:
+    """(further strengths, what makes adversaries); `rows` is whether the inputs look like those of a table."""
     tabular = background is not None
     options = dict(given) if isinstance(given, Mapping) else {"method": given}
     method, targets, strengths = options.pop("method", None), options.pop("targets", "random"), options.pop("strengths", ())
@@ -254,6 +271,9 @@ def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], backgr
         return (), NearestRow(of_parts["background"], background)
     if tabular:
         raise ValueError(f"table rows are audited with attack='nearest', got {method!r}")
+    if not isinstance(model, DifferentiableModel) and rows:
+        raise ValueError("table rows are audited against training rows, of which one is the adversary: pass background=, a "
+                         "DataFrame or an array (in a spec: background = \"train.csv\")")
     attack = _attack_of(method, options)
     if isinstance(targets, str) and targets == "none":
         targets = None  # TOML has no other word for it
