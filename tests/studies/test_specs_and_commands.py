@@ -464,10 +464,11 @@ def test_a_net_that_was_given_bytes_is_noted(tmp_path):
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
     images = list(np.random.default_rng(0).integers(0, 255, (6, 1, 8, 8)).astype(np.uint8))
-    found = wt.audit(wt.model(net, output="logit"), images, ["saliency", "integrated_gradients"], "grid:4x4",
-                     {"method": "pgd", "epsilon": 0.2}, "flip", tmp_path / "run")
+    explainers = {"integrated_gradients": {}, "by the mean": {"method": "integrated_gradients", "pooling": "mean"}}
+    found = wt.audit(wt.model(net, output="logit"), images, explainers, "grid:4x4", {"method": "pgd", "epsilon": 0.2}, "flip",
+                     tmp_path / "run")
     assert "The net was given pixels as they are" in str(found)
-    assert "pooled onto parts in different ways (saliency by mean_abs, integrated_gradients by sum)" in str(found)
+    assert "pooled onto parts in different ways (integrated_gradients by sum, by the mean by mean)" in str(found)
     assert "The net was given pixels as they are" in found.save_html(tmp_path / "p.html").read_text()
 
 

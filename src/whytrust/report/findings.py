@@ -69,7 +69,7 @@ def findings(store: Store) -> Plain:
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
-        "notes": [*about.get("notes", ()), *_cautions(tried, counts)],
+        "notes": [*about.get("notes", ()), *_cautions(tried, counts, about.get("named", ()))],
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
@@ -102,14 +102,17 @@ def _poolings(tried: Outcomes) -> dict[str, str]:
     return {name: how for trial in tried.trials for name, how in trial.get("pooling", {}).items()}
 
 
-def _cautions(tried: Outcomes, counts: Mapping[str, int]) -> list[str]:
-    """What a reader must know before believing the table."""
+def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str]) -> list[str]:
+    """What a reader must know before believing the table.
+
+    That the catalogue's methods are pooled each in its own way is how they are known; of others' it may go unnoticed.
+    """
     notes = []
     if counts["left"]:
         whole = counts["inputs"] + counts["left"]
         notes.append(f"{counts['left']} of {whole} inputs are not done yet: this is a run in progress.")
     by_how = _poolings(tried)
-    if len(set(by_how.values())) > 1:
+    if len(set(by_how.values())) > 1 and set(by_how) - set(named):
         told = ", ".join(f"{name} by {how}" for name, how in by_how.items())
         notes.append(f"Maps were pooled onto parts in different ways ({told}): a difference between such explainers may be "
                      "one of pooling alone.")

@@ -17,6 +17,7 @@ from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
 from whytrust.domains.image import laid_out
 from whytrust.engine import Block, Result
+from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips, Recovery
 from whytrust.measures.case import Answers
@@ -69,7 +70,7 @@ class AuditStudy:
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
                           "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command,
-                          "notes": self._notes()}}
+                          "notes": self._notes(), "named": [name for name in self.explainers if name in NAMES]}}
 
     def _notes(self) -> list[str]:
         """What a reader must know of how the model was asked."""
