@@ -56,6 +56,19 @@ def place(tmp_path_factory):
     return folder
 
 
+def stop_after(monkeypatch, blocks):
+    """Ctrl-C when so many blocks are kept."""
+    puts, left = Store.put, [blocks]
+
+    def interrupted(self, block, shard):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        puts(self, block, shard)
+
+    monkeypatch.setattr(Store, "put", interrupted)
+
+
 def written(folder, name, text):
     path = folder / name
     path.write_text(text)
@@ -153,16 +166,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(place, tmp_path, capsy
 
 
 def test_ctrl_c_says_what_is_safe(place, tmp_path, capsys, monkeypatch):
-    from whytrust import store
-    puts, left = store.Store.put, [3]
-
-    def interrupted(self, block, shard):
-        if not left[0]:
-            raise KeyboardInterrupt
-        left[0] -= 1
-        puts(self, block, shard)
-
-    monkeypatch.setattr(store.Store, "put", interrupted)
+    stop_after(monkeypatch, 3)
     code, _, err = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")
     assert code == 130
     assert "interrupted; 3 of 6 blocks are finished and safe" in err
@@ -423,18 +427,8 @@ def test_rows_without_a_background_are_told_what_they_need():
 
 
 def test_an_unfinished_run_says_so_everywhere(place, tmp_path, capsys, monkeypatch):
-    from whytrust import store
-    puts, left = store.Store.put, [2]
-
-    def interrupted(self, block, shard):
-        if not left[0]:
-            raise KeyboardInterrupt
-        left[0] -= 1
-        puts(self, block, shard)
-
-    monkeypatch.setattr(store.Store, "put", interrupted)
+    stop_after(monkeypatch, 2)
     assert told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")[0] == 130
-    monkeypatch.setattr(store.Store, "put", puts)
     _, _, err = told(capsys, "gate", tmp_path / "run", "--require", "occlusion.flip > random")
     assert "4 of 6 blocks of this run are not done yet" in err
     _, out, _ = told(capsys, "report", tmp_path / "run")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -74,12 +75,7 @@ class AuditStudy:
 
     def _notes(self) -> list[str]:
         """What a reader must know of how the model was asked."""
-        for item in self.data.items:
-            try:
-                return list(api.bytes_note(self.model, None if self._tabular else self._prepared(item)))
-            except (ValueError, TypeError, OSError):
-                continue  # told as that input's failure
-        return []
+        return list(api.bytes_note(self.model, None if self._tabular else next(self._readable())[0]))
 
     def blocks(self) -> list[Block]:
         """Inputs in blocks of fixed size."""
@@ -93,21 +89,28 @@ class AuditStudy:
 
     def fingerprint(self) -> str:
         """What the model says of the first inputs that can be read, to three digits: another model rarely says the same."""
-        errors: list[Exception] = []
-        said: list[str] = []
-        for item in self.data.items:
-            try:
-                scores = self.model(self._whole(self._prepared(item)))[0]
-            except (ValueError, TypeError, OSError) as error:
-                errors.append(error)
-                continue
+        said = []
+        for _, scores in islice(self._readable(), ASKED):
             label = int(self.model.labels(scores[None])[0])  # a regressor has none, and says so
             said.append(f"{label}: {' '.join(f'{score:.2e}' for score in scores[:64])}")
-            if len(said) == ASKED:
-                break
-        if not said:
-            raise errors[0]
         return hashlib.blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
+
+    def _readable(self) -> Iterator[tuple[Any, Any]]:
+        """(input, scores) of the inputs that can be read and that the model takes; the first error where there are none.
+
+        The others are told as their own failures, when their turn comes.
+        """
+        errors: list[Exception] = []
+        for item in self.data.items:
+            try:
+                value = self._prepared(item)
+                found = value, self.model(self._whole(value))[0]
+            except (ValueError, TypeError, OSError) as error:
+                errors.append(error)
+            else:
+                yield found
+        if len(errors) == len(self.data.items):
+            raise errors[0]
 
     def _background(self) -> str | None:
         background = (self.of_parts or {}).get("background")
@@ -124,13 +127,7 @@ class AuditStudy:
     @cached_property
     def _columns(self) -> int:
         """How many classes the model has."""
-        errors: list[Exception] = []
-        for item in self.data.items:
-            try:
-                return int(self.model(self._whole(self._prepared(item))).shape[1])
-            except (ValueError, TypeError, OSError) as error:
-                errors.append(error)
-        raise errors[0]
+        return len(next(self._readable())[1])
 
     # --- one block ------------------------------------------------------------------------------------------------
 
