@@ -101,6 +101,11 @@ def rate(values: ArrayLike, sources: Sequence[Hashable] | None = None, *, grain:
     return Rate(value, *_wilson(value, worth, _quantile(alike - 1)), n, found)
 
 
+def area(values: Floats, ks: Sequence[int], d: int) -> float:
+    """The mean of a curve over k = 1 … d − 1; where not every k was asked, between those that were."""
+    return float(np.interp(np.arange(1, d), ks, values).mean()) if d > 1 else math.nan
+
+
 def auc(hits: ArrayLike, misses: ArrayLike) -> Rate | None:
     """How often is a number larger for a hit than for a miss, a tie counting half? .5 is no better than a coin.
 

@@ -15,7 +15,8 @@ from whytrust.domains.image import ImageParts
 from whytrust.explainers.baselines import Random
 from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips
-from whytrust.measures.flips import area, bits, nested, settled_ks
+from whytrust.measures.flips import bits, nested, settled_ks
+from whytrust.stats import area
 
 SOUND = ("lime", "kernel_shap", "occlusion", "saliency", "input_x_gradient", "integrated_gradients", "saliency/smoothgrad",
          "integrated_gradients/smoothgrad", "saliency/vargrad")

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -486,3 +487,17 @@ def test_a_page_goes_into_an_html_file_of_a_folder_that_exists(place, tmp_path, 
     code, _, err = told(capsys, "report", place / "run", "--html", tmp_path / name)
     assert code == 2
     assert "--html must name an .html file" in err
+
+
+def test_a_flat_folder_has_no_labels_and_size_makes_its_pictures_alike(tmp_path):
+    from PIL import Image
+
+    from whytrust.studies.data import gather
+    random = np.random.default_rng(0)
+    for name, shape in (("wide.png", (20, 50, 3)), ("grey.png", (30, 24)), ("clear.png", (16, 16, 4))):
+        Image.fromarray(random.integers(0, 255, shape).astype(np.uint8)).save(tmp_path / name)
+    (tmp_path / "notes.txt").write_text("no picture")
+    data = replace(gather(tmp_path), size=8, resize=10)
+    assert [item.name for item in data.items] == ["clear.png", "grey.png", "wide.png"]
+    assert all(item.truth is None for item in data.items)
+    assert {data.read(item).shape for item in data.items} == {(8, 8, 3)}

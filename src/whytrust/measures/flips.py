@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats, Masks
+from whytrust.core import Masks
 from whytrust.explanation import Explanation
 from whytrust.measures.case import Answers, Case, Explain, Order, first, ranked, streams
+from whytrust.stats import area
 
 EXHAUSTIVE = 10
 """Of at most so many parts every set is asked: then random's expectation and the oracle are exact."""
@@ -186,8 +187,3 @@ def fidelities(answers: Answers) -> dict[str, dict[str, float | None]]:
 def failures(answers: Answers) -> dict[str, str]:
     """Explainers that could not answer, and why."""
     return {name: f"{type(e).__name__}: {e}" for name, e in answers.items() if isinstance(e, Exception)}
-
-
-def area(values: Floats, ks: list[int], d: int) -> float:
-    """The mean of a flip curve over k = 1 … d − 1; where not every k was asked, between those that were."""
-    return float(np.interp(np.arange(1, d), ks, values).mean()) if d > 1 else math.nan

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats
+from whytrust.stats import area
 
 FULL = "full"
 """The strength of the attack as it was asked for."""
@@ -78,11 +79,6 @@ def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequ
 def numbers(bits: str) -> Floats:
     """Flips that were stored as a text."""
     return np.frombuffer(bits.encode(), dtype=np.uint8).astype(np.float64) - ord("0")
-
-
-def area(values: Floats, ks: Sequence[int], d: int) -> float:
-    """The mean of a curve over k = 1 … d − 1."""
-    return float(np.interp(np.arange(1, d), ks, values).mean()) if d > 1 else math.nan
 
 
 def curve(trial: Trial, name: str, judge: str) -> Floats | None:
