@@ -640,6 +640,15 @@ def test_another_thread_asks_for_itself_while_one_explains():
     np.testing.assert_array_equal(answers[0][1], expected)
 
 
+def test_asking_inside_asking_leaves_the_outer_one_as_it_was():
+    function = wt.model(mlp(), fast=True).function
+    with function.asking():
+        with function.asking():
+            assert function._is_asking
+        assert function._is_asking
+    assert not function._is_asking
+
+
 def test_threads_that_ask_one_training_net_all_get_its_eval_answers():
     from concurrent.futures import ThreadPoolExecutor
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import whytrust as wt
-from planted import GRID, white_box
+from planted import GRID, planted_net, white_box
 from whytrust import engine
 from whytrust.attacks import PGD
+from whytrust.explainers import NAMES
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.occlusion import Occlusion
 from whytrust.explanation import Explanation
@@ -90,6 +91,24 @@ def test_the_page_and_the_json_hold_what_was_found(audit, tmp_path):
     assert repr(audit) == "<audit of PlantedCause: 160 adversaries of 160 inputs>"
 
 
+def test_every_method_of_the_catalogue_that_explains_the_model_recovers_a_net_s_cause(tmp_path):
+    """As a torch net, for those that need its layers; the two of the catalogue that do not look at a model are left out."""
+    net, inputs = planted_net(), INPUTS[:20, None].astype(np.float32)
+    model = wt.model(net, output="logit", layout="NCHW", classes=["dark", "bright"])
+    np.testing.assert_allclose(model.raw(inputs), PlantedCause(GRID == 5)(INPUTS[:20]), atol=1e-5)
+    fewer = {"lime": {"samples": 120}, "kernel_shap": {"samples": 120}, "integrated_gradients": {"steps": 6}}
+    sound = {name: {**fewer.get(entry.name.partition("/")[0], {}), **({"samples": 4} if entry.smoothing else {})}
+             for name, entry in NAMES.items() if entry.goal != "nothing"}
+    assert {"guided_backprop", "grad_cam", "excitation_backprop/vargrad"} <= set(sound)
+    found = wt.audit(model, list(inputs), sound, "grid:4x4", ATTACK, ["flip", "recovery"], tmp_path / "run", fill=0.0, draws=3)
+    rates = {row["name"]: row for row in found.table()}
+    for name in sound:
+        assert rates[name]["flip@1"] >= 0.95, name
+        assert rates[name]["recovery@1"] >= 0.95, name
+    assert rates["oracle"]["flip@1"] == 1.0
+    assert rates["magnitude"]["flip@1"] < 0.5
+
+
 # --- the same bits ----------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +144,45 @@ def test_an_interrupted_audit_goes_on_to_the_same_records(tmp_path, monkeypatch)
         assert len(list((folder / "records").iterdir())) == stop
         run(folder)
         assert contents(folder) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_audit_interrupted_at_a_random_model_call_goes_on_to_the_same_records(tmp_path, monkeypatch, seed, calls_and_records):
+    calls, records = calls_and_records
+    left = Countdown(monkeypatch, int(np.random.default_rng(seed).integers(calls)))
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run")
+    assert left.count < 0
+    monkeypatch.undo()
+    before = contents(tmp_path / "run")
+    run(tmp_path / "run")
+    assert contents(tmp_path / "run") == records
+    assert before.items() <= records.items()  # what was there stayed
+
+
+@pytest.fixture(scope="module")
+def calls_and_records(tmp_path_factory):
+    """How often the model is called in a whole run, and the run's files."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        count = Countdown(patch, 10**9)
+        run(folder)
+    return 10**9 - count.count, contents(folder)
+
+
+class Countdown:
+    """Ctrl-C at a call of the white box, whoever asks it."""
+
+    def __init__(self, patch, count):
+        self.count, plain = count, PlantedCause._logits
+
+        def logits(box, values):
+            self.count -= 1
+            if self.count < 0:
+                raise KeyboardInterrupt
+            return plain(box, values)
+
+        patch.setattr(PlantedCause, "_logits", logits)
 
 
 def test_another_seed_is_another_run(tmp_path):

@@ -107,11 +107,12 @@ class TorchScores:
         """Inside, for this thread, the module stays where it is, and the copy stays right."""
         if self._copy is not None:
             self._copy.look_again()
+        before = self._found if self._is_asking else (0, None)  # whoever asks may begin another asking inside
         object.__setattr__(self, "_found", (threading.get_ident(), self._place))
         try:
             yield
         finally:
-            object.__setattr__(self, "_found", (0, None))
+            object.__setattr__(self, "_found", before)
 
     @property
     def _is_asking(self) -> bool:
