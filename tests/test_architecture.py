@@ -18,7 +18,7 @@ LAYERS = [
     {"designs", "neighbours", "pictures", "stats", "store"},
     {"verdicts", "engine"},
     {"moments", "explanation"},
-    {"surrogate"},
+    {"surrogate", "rehearsal"},
     {"local"},
     {"backends"},
     {"domains", "explainers", "attacks", "models", "measures", "report"},

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from whytrust import api, engine
+from whytrust.progress import Progress
+from whytrust.rehearsal import Clock, Rehearsed
 from whytrust.report.audit import Audit
 from whytrust.studies import spec
 from whytrust.studies.audit import AuditStudy
 from whytrust.studies.data import gather
 
-TRIED = 2
-"""Inputs that a dry run really works on."""
+A_MOMENT = 2.0
+"""Seconds after which a dry run has seen enough."""
 
 
 def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, attack: Any = None, trials: Any = None,
@@ -49,17 +50,24 @@ def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: int = 1) -> Aud
     return found
 
 
-def estimate(study: AuditStudy, jobs: int = 1) -> dict[str, Any]:
-    """How many model calls and how long a run would take, from working on the first inputs; nothing is kept."""
-    tried = replace(study, data=replace(study.data, items=study.data.items[:TRIED]))
-    calls, start = 0, time.monotonic()
+def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> dict[str, Any]:
+    """How many model calls and how long a run would take, from working on the first inputs; nothing is kept.
 
-    def count(more: int) -> None:
-        nonlocal calls
-        calls += more
-
-    states = [result.record["status"] for block in tried.blocks() for result in tried.work(block, count)]
-    took, share = time.monotonic() - start, len(study.data.items) / len(states)
+    One input, then four times as many as before while that takes a moment: small models are fastest in large batches. The
+    attack and the trials are done in earnest, the explainers are rehearsed.
+    """
+    clock, tried = clock or Clock(), 1
+    rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
+    with Progress("estimating") as progress:
+        while True:
+            some = replace(rehearsed, data=replace(study.data, items=study.data.items[:tried]))
+            before, start, calls = clock.skipped, clock.now(), progress.done
+            states = [result.record["status"] for block in some.blocks() for result in some.work(block, progress)]
+            took = clock.now() - start
+            if took > A_MOMENT or tried >= min(len(study.data.items), study.block):
+                break
+            tried *= 4
+    share = len(study.data.items) / len(states)
     return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
-            states.count("failed"), "block": study.block, "calls": round(calls * share),
-            "seconds": took * share / jobs, "jobs": jobs, "blocks": len(study.blocks())}
+            states.count("failed"), "block": study.block, "calls": round((progress.done - calls) * share),
+            "seconds": (took + clock.skipped - before) * share / jobs, "jobs": jobs, "blocks": len(study.blocks())}

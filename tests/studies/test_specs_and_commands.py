@@ -106,7 +106,7 @@ def test_a_dry_run_counts_and_writes_nothing(place, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
     code, out, _ = told(capsys, "audit", place / "spec.toml", "--dry-run", "--json")
     expected = json.loads(out)
-    # Asked of two inputs and taken times twelve; the real number is known from the run itself.
+    # Asked of a block of four and taken times six; the real number is known from the run itself.
     records = list(Store.open(place / "run").records())
     assert expected["calls"] > sum(r["trials"][0]["distinct"] for r in records)
 

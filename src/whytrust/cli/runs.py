@@ -103,8 +103,9 @@ def _safe(folder: str) -> str:
 def _expectation(expected: dict[str, Any]) -> str:
     jobs = f"{expected['jobs']} job{'s' if expected['jobs'] > 1 else ''}"
     failed = f", {expected['failed']} failed" if expected["failed"] else ""
+    tried = "input" if expected["tried"] == 1 else f"{expected['tried']} inputs"
     return (f"{expected['inputs']} inputs in blocks of up to {expected['block']}: about {expected['calls']:,} model calls and "
-            f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {expected['tried']} inputs (fooled: "
+            f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {tried} (fooled: "
             f"{expected['fooled']}{failed}; an input that is not fooled costs less). Nothing was written.")
 
 

@@ -1,0 +1,128 @@
+"""A dry run: as many calls and as much time on the clock as the run itself, and few calls in earnest."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+from planted import GRID
+from whytrust import auditing
+from whytrust.attacks import PGD
+from whytrust.models.whitebox import PlantedCause
+from whytrust.rehearsal import Clock, _Repeating
+from whytrust.studies import spec
+from whytrust.studies.data import gather
+
+INPUTS = list(PlantedCause(GRID == 5).inputs(40))
+ATTACK = PGD(epsilon=0.5, units="input", bounds=None, iterations=20, stop="never")
+EXPLAINERS = {"lime": {"samples": 400}, "integrated_gradients/smoothgrad": {"samples": 20, "steps": 10},
+              "integrated_gradients/vargrad": {"samples": 20, "steps": 10}, "saliency": {}}
+
+
+class Slow(PlantedCause):
+    """Every batch takes a second of a clock of our own, every gradient three more."""
+
+    def __init__(self):
+        super().__init__(GRID == 5)
+        self.__dict__.update(time=0.0, batches=0)
+
+    def now(self):
+        return self.time
+
+    def spend(self, seconds):
+        self.__dict__.update(time=self.time + seconds, batches=self.batches + 1)
+
+    def __call__(self, batch):
+        self.spend(1.0)
+        return super().__call__(batch)
+
+    def pullback(self, batch, preprocess=None):
+        self.spend(1.0)
+        logits, pull = super().pullback(batch)
+
+        def slow(weights):
+            self.spend(3.0)
+            return pull(weights)
+
+        return logits, slow
+
+
+def study(box, n=4, **options):
+    model = wt.model(box, output="logit", classes=["dark", "bright"])
+    return spec.settle(model, gather(INPUTS[:n], None, None, None), parts="grid:4x4", attack=ATTACK, fill=0.0, batch_size=4,
+                       **{"explainers": EXPLAINERS, **options})
+
+
+def in_earnest(box, made):
+    calls = []
+    start = box.time
+    for block in made.blocks():
+        list(made.work(block, calls.append))
+    return sum(calls), box.time - start
+
+
+def test_a_dry_run_has_the_calls_and_the_time_of_the_run():
+    box = Slow()
+    calls, seconds = in_earnest(box, study(box, block=1))  # inputs attacked together would share the time
+    asked, box.__dict__["batches"] = box.batches, 0
+    found = auditing.estimate(study(box, block=1), clock=Clock(box.now))
+    assert found["tried"] == 1
+    assert found["calls"] == pytest.approx(calls, rel=0.1)
+    assert found["seconds"] == pytest.approx(seconds, rel=0.1)
+    assert box.batches < asked / 4 / 2  # one input of four, and of its calls less than half
+
+
+def test_jobs_share_the_time():
+    box = Slow()
+    one, two = (auditing.estimate(study(box), jobs, Clock(box.now)) for jobs in (1, 2))
+    assert two["seconds"] == pytest.approx(one["seconds"] / 2, rel=0.05)
+
+
+def test_small_models_are_tried_on_a_whole_block():
+    box = PlantedCause(GRID == 5)
+    found = auditing.estimate(study(box, n=40, explainers=["occlusion"]), clock=Clock(lambda: 0.0))
+    assert (found["tried"], found["block"], found["inputs"]) == (16, 16, 40)
+    calls = []
+    made = study(box, n=40, explainers=["occlusion"])
+    for block in made.blocks():
+        list(made.work(block, calls.append))
+    assert found["calls"] == pytest.approx(sum(calls), rel=0.1)
+
+
+def test_explainers_that_need_a_net_s_layers_are_rehearsed_too():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
+    model = wt.model(net, output="logit", layout="NCHW")
+    images = list(np.random.default_rng(0).uniform(size=(3, 1, 8, 8)).astype(np.float32))
+    names = ["guided_backprop", "grad_cam", "deconvnet/smoothgrad", "excitation_backprop", "kernel_shap", "edges"]
+    made = spec.settle(model, gather(images, None, None, None), explainers=names, parts="grid:4x4", fill=0.0,
+                       attack=PGD(epsilon=5.0, units="input", bounds=None, iterations=20))
+    found = auditing.estimate(made)
+    assert found["failed"] == 0
+    assert found["calls"] > 0
+
+
+def test_a_call_is_made_in_earnest_until_its_time_is_known():
+    times = iter(np.arange(0.0, 100.0, 0.2))  # each call takes 0.2 s
+    clock, made = Clock(lambda: next(times)), []
+    answers = [clock.call("a", lambda: made.append(1) or len(made)) for _ in range(10)]
+    assert answers == [1, 2, 3, 3, 3, 3, 3, 3, 3, 3]
+    assert clock.skipped == pytest.approx(7 * 0.2)
+    clock.call("b", lambda: made.append(1))  # another kind of call has a time of its own
+    assert len(made) == 4
+
+
+def test_the_first_call_of_a_kind_is_not_its_time():
+    times = iter([0.0, 50.0, 50.0, 51.0, 51.0, 52.0])  # 50 s to warm up, then 1 s each
+    clock = Clock(lambda: next(times))
+    for _ in range(5):
+        clock.call("a", lambda: None)
+    assert clock.skipped == pytest.approx(2.0)
+
+
+def test_what_repeats_itself_is_otherwise_the_function():
+    box = PlantedCause(GRID == 5)
+    again = copy.deepcopy(_Repeating(box, Clock()))
+    assert again.kind == "a white box"
+    np.testing.assert_array_equal(again(np.array(INPUTS[:2])), box(np.array(INPUTS[:2])))
