@@ -174,6 +174,17 @@ def test_options_nobody_knows_are_refused(options, message):
         wt.explain(GOOD, "a good film", **options)
 
 
+@pytest.mark.parametrize(("item", "parts", "message"), [
+    (IMAGE, "words", r"parts 'words' are of text inputs, got an array of shape .* which looks like an image; image inputs take grid"),
+    (IMAGE, "columns", "parts 'columns' are of tabular inputs, got an array"),
+    ("a good film", "slic:5", "parts 'slic:5' are of image inputs, got the text 'a good film', which names no file; text inputs"),
+    ("a good film", "time:5", "parts 'time:5' are of audio inputs, got the text"),
+])
+def test_parts_of_another_domain_are_told_so(item, parts, message):
+    with pytest.raises(TypeError, match=message):
+        wt.explain(bright, item, parts=parts)
+
+
 def test_an_unseen_category_is_named():
     import pandas as pd
 

@@ -90,6 +90,15 @@ def test_small_models_are_tried_on_a_whole_block():
     assert found["calls"] == pytest.approx(sum(calls), rel=0.1)
 
 
+def test_a_first_input_that_cannot_be_used_is_no_measure_of_the_others():
+    box = Slow()
+    model = wt.model(box, output="logit", classes=["dark", "bright"])
+    inputs = [np.full((8, 8), np.nan), *INPUTS[:7]]
+    made = spec.settle(model, gather(inputs, None, None, None), parts="grid:4x4", attack=ATTACK, fill=0.0, explainers=EXPLAINERS)
+    found = auditing.estimate(made, clock=Clock(box.now))
+    assert (found["tried"], found["fooled"], found["failed"]) == (4, 3, 1)
+
+
 def test_explainers_that_need_a_net_s_layers_are_rehearsed_too():
     torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))

@@ -53,8 +53,8 @@ def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: int = 1) -> Aud
 def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> dict[str, Any]:
     """How many model calls and how long a run would take, from working on the first inputs; nothing is kept.
 
-    One input, then four times as many as before while that takes a moment: small models are fastest in large batches. The
-    attack and the trials are done in earnest, the explainers are rehearsed.
+    One input, then four times as many as before while that takes but a moment (small models are fastest in large batches) or
+    none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed.
     """
     clock, tried = clock or Clock(), 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
@@ -64,7 +64,7 @@ def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> di
             before, start, calls = clock.skipped, clock.now(), progress.done
             states = [result.record["status"] for block in some.blocks() for result in some.work(block, progress)]
             took = clock.now() - start
-            if took > A_MOMENT or tried >= min(len(study.data.items), study.block):
+            if (took > A_MOMENT and "ok" in states) or tried >= min(len(study.data.items), study.block):
                 break
             tried *= 4
     share = len(study.data.items) / len(states)

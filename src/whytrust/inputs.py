@@ -87,6 +87,8 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
         raise TypeError(f"an input must be dense, got a sparse {type(item).__name__} of shape {item.shape}; pass x.toarray(), "
                         "or x.toarray()[0] for one row")
     domain = domain_of(item, parts, options)
+    if isinstance(parts, str) and options.get("background") is None:
+        _check_fit(item, parts, domain)
     wrong = [name for name in options if name not in OPTIONS[domain]]
     if wrong:
         raise TypeError(f"{', '.join(wrong)} cannot be used with {domain} inputs; they take {', '.join(OPTIONS[domain])}")
@@ -101,6 +103,17 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
         raise ValueError("a table row can only be explained against training data: pass background= an array, a DataFrame, "
                          "or statistics saved from one (--background train.csv on the command line)")
     return tabular.TableParts.cut(item, **options)
+
+
+def _check_fit(item: Any, parts: str, domain: str) -> None:
+    """Parts say of which domain an input is; one that cannot be is told so, and not that it is a bad one of that domain."""
+    looks, what = domain, ""
+    if domain in ("image", "audio") and isinstance(item, str) and not Path(item).suffix:
+        looks, what = "text", f"the text {item[:40]!r}, which names no file"
+    elif domain in ("text", "tabular") and isinstance(item, np.ndarray) and item.ndim in (2, 3):
+        looks, what = "image", f"an array of shape {item.shape}, which looks like an image"
+    if looks != domain:
+        raise TypeError(f"parts {parts!r} are of {domain} inputs, got {what}; {looks} inputs take {', '.join(SPECS[looks])}")
 
 
 def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
