@@ -72,7 +72,7 @@ def architecture(name: str) -> Architecture:
     kind, _, rest = name.partition(":")
     if kind == "torchvision":
         wide = rest == "inception_v3"
-        return Architecture(rest, lambda: torchvision.load(rest)[0], 299 if wide else 224, 342 if wide else 256)
+        return Architecture(rest, lambda: torchvision.load(rest)[0], 299 if wide else 224, 299 if wide else 256)
     if not rest:
         raise ValueError(f"models must be among {', '.join(KNOWN)}, torchvision:NAME or file.py:attribute, got "
                          f"{name!r}{near(name, KNOWN)}")

@@ -141,11 +141,19 @@ def _claims(found: Found) -> list[str]:
 
 def _different(found: Found) -> list[str]:
     used = found["settings"]
-    return ["What is not as in the paper: other nets, and their normalisation, so that the same ε (Table 4) and the same noise "
-            f"of smoothing (σ = {used['noise']:g}) are other numbers of grey levels; {found['images']} images instead of 5,000 "
-            f"(50,000 for Table 1); smoothed IG takes {used['noisy_steps']} steps instead of {used['steps']}, and is tried on "
-            f"the first {found['few']} images alone, as recovery is, which the paper has on 10 or 100 % of its adversaries; "
-            "images with three SLIC segments or fewer are left out at k = 3, where every label would flip."]
+    return ["What is not as in the paper:", "",
+            "- other nets, and their normalisation, so that the same ε (Table 4) and the same noise of smoothing (σ = "
+            f"{used['noise']:g}) are other numbers of grey levels;",
+            f"- {found['images']} images instead of 5,000 (50,000 for Tables 1 and 6); smoothed IG takes {used['noisy_steps']} "
+            f"steps instead of {used['steps']}, and is tried on the first {found['few']} images alone, as recovery is, which "
+            "the paper has on 10 or 100 % of its adversaries;",
+            "- as in the paper’s formula, adversaries are kept near the image, but not within the range of pixels, to which "
+            "the authors’ code cuts them;",
+            "- mean_pos counts negative pixels as 0; in the paper they are left out of the mean;",
+            "- LIME is ranked by its signed weights throughout; the authors’ code ranks them by size for recovery;",
+            "- images with no more than k segments are left out, for flips at k = 3 as for recovery;",
+            "- the share of parts is rounded down (Figures 5 to 7), which leaves 4 × 4 rectangles a larger share than the "
+            "fewer SLIC segments."]
 
 
 def _accuracy(found: Found) -> list[str]:
@@ -202,9 +210,9 @@ def _attack(found: Found) -> list[str]:
              f"{one['linf']:.3f}", f"{one['l2']:.1f}"] for net, one in nets.items()]
     rows += [[f"*{net}, published*", f"{one['epsilon']:g}", f"{one['step']:g}", f"{one['iterations']:.0f}",
               f"{one['grey_levels']:.1f}", "–", "–"] for net, one in theirs.items()]
-    return ["## Table 4: the attack", "", "ε and η are in units of the normalised image, as in the paper. A unit is not the "
-            "same for every net: “grey levels” is ε in steps of 255, the mean of the channels; rates at unequal grey levels "
-            "are hard to compare.", "",
+    return ["## Table 4: the attack", "", "ε and η are in units of the normalised image, as in the authors’ code. A unit is "
+            "not the same for every net: “grey levels” is ε in steps of 255, the mean of the channels; rates at unequal grey "
+            "levels are hard to compare.", "",
             *_table(["net", "ε", "η", "steps", "grey levels", "median L∞", "median L2"], rows)]
 
 
