@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,12 @@ from whytrust.studies.plausible import cut_image
 PAGE = Path(__file__).parent / "reproduce-plausible.md"
 BEGIN, END = "<!-- made by docs/make_tables.py -->", "<!-- until here -->"
 CUTS = {"slic": "SLIC segments", "grid": "4 × 4 rectangles"}
-SIGNS = {"above": "✓", "below": "✗", "on par": "=", "undecided": "?"}
 ALL = "all nets"
 
 
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
-    head = list(header)
-    return "\n".join(f"| {' | '.join(row)} |" for row in ([*head], ["---"] * len(head), *rows)) + "\n"
+    return "\n".join(published.table(header, rows)) + "\n"
 
 
 def rate(found: dict[str, Any]) -> str:
@@ -45,18 +43,12 @@ def claims(found: dict[str, Any]) -> str:
     """What the paper found, and whether it is so here."""
     made = []
     for claim in found["claims"]:
-        tests = "; ".join(f"{name} {SIGNS[test['call']]} {difference(test)}".replace(" ", "\xa0")  # each on one line
+        tests = "; ".join(f"{name} {published.points(test)}".replace(" ", "\xa0")  # each on one line
                           for name, test in claim["tests"].items())
         most = max((t["n"] for t in claim["tests"].values()), default=0)
         text = f"**{claim['verdict']}** ({claim['where']}): {claim['said']}; n up to {most}. {tests}"
         made.append(textwrap.fill(text, 126, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(made).replace("\xa0", " ") + "\n"
-
-
-def difference(test: dict[str, Any]) -> str:
-    """Points with their sign, and their interval."""
-    value, low, high = (f"{100 * test[what]:+.0f}".replace("-", "−") for what in ("value", "low", "high"))
-    return f"{value} [{low}, {high}]"
 
 
 def accuracy(found: dict[str, Any]) -> str:

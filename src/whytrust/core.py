@@ -200,7 +200,7 @@ def runs(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def pool_labels(map: Floats, labels: NDArray[Any], d: int, how: str) -> Floats:
-    """One number for each label 0 … d-1 of a map: mean, mean_abs (of sizes), mean_pos (0 for negative ones), sum, …
+    """One number for each label 0 … d-1 of a map: its mean (of values, sizes, or 0 for negative ones), sum or signed maximum.
 
     The sum is right for values that add up, channels included; the signed maximum is the value of largest magnitude (the first
     of equals), as sub-words are merged onto words.

@@ -107,7 +107,8 @@ def _reason(found: Found) -> str:
     return f" (the first: {found['failures'][0]['case']}, {found['failures'][0]['error']})" if found["failures"] else ""
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
     return ["| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *rows)]
 
 
@@ -122,8 +123,8 @@ def _cell(rate: Found) -> str:
     return f"{100 * rate['value']:.1f} [{100 * rate['low']:.0f}, {100 * rate['high']:.0f}] n {rate['n']}"
 
 
-def _points(test: Found) -> str:
-    """A difference in points with its interval."""
+def points(test: Found) -> str:
+    """What may be said of a difference, as a sign, and the difference in points with its interval."""
     mark = {"above": "✓ ", "on par": "= ", "below": "✗ "}.get(test["call"], "? ")
     value, low, high = (f"{100 * test[what]:+.0f}".replace("-", "−") for what in ("value", "low", "high"))
     return f"{mark}{value} [{low}, {high}]"
@@ -131,12 +132,12 @@ def _points(test: Found) -> str:
 
 def _claims(found: Found) -> list[str]:
     rows = [[one["where"], one["said"], f"**{one['verdict']}**",
-             "; ".join(f"{name} {_points(test)}" for name, test in one["tests"].items()) or "–",
+             "; ".join(f"{name} {points(test)}" for name, test in one["tests"].items()) or "–",
              str(max((test["n"] for test in one["tests"].values()), default=0))] for one in found["claims"]]
     return ["## What the paper found, asked of these nets", "",
             "Paired differences in points over all nets, above 0 where the paper's finding is seen here: ✓ beyond chance, ✗ "
             "the opposite beyond chance, = no more than 5 points apart, ? undecided (Holm over the tests of a line). “Ours” is "
-            "a question that the paper does not ask.", "", *_table(["paper", "finding", "here", "differences", "most n"], rows)]
+            "a question that the paper does not ask.", "", *table(["paper", "finding", "here", "differences", "most n"], rows)]
 
 
 def _different(found: Found) -> list[str]:
@@ -163,7 +164,7 @@ def _accuracy(found: Found) -> list[str]:
     rows += [[f"*{net}, published*", f"{one['before']:.2f}", f"{one['after']:.2f}", f"{one['adversaries']:,.0f}",
               f"{100 * one['adversaries'] / one['images']:.2f} n {one['images']:,.0f}", "–"] for net, one in theirs.items()]
     return ["## Table 1: accuracy before and after the attack", "",
-            *_table(["net", "clean", "attacked", "adversaries", "share fooled", "failed"], rows)]
+            *table(["net", "clean", "attacked", "adversaries", "share fooled", "failed"], rows)]
 
 
 def _flips(found: Found) -> list[str]:
@@ -174,7 +175,7 @@ def _flips(found: Found) -> list[str]:
                  *(f"{theirs[net][name]:.2f}" if name in theirs[net] else "–" for net in NETS)] for name, label in ROWS.items()]
         left = ", ".join(f"{one['nets'][net]['left_out']} of {net}" for net in found["models"])
         lines += ["", f"## {FLIP_TABLES[cut]}: label-flip rates, {CUTS[cut]}, k = {one['k']}", "",
-                  *_table(["explainer", *_nets(found), *(f"*{net}*" for net in NETS)], rows), "",
+                  *table(["explainer", *_nets(found), *(f"*{net}*" for net in NETS)], rows), "",
                   f"Nets in italics are published. Left out, for they have {one['k']} segments or fewer: {left}. Smoothings of "
                   f"IG were tried on the first {found['few']} images. Random is exact for up to 10 segments, else the mean of "
                   f"{found['draws']} draws.", "", *_beyond(one["tests"], found)]
@@ -201,7 +202,7 @@ def _segments(found: Found) -> list[str]:
              str(nets[net]["n"])] for net in found["models"] if nets[net]["n"]]
     rows += [[f"*{net}, published*", f"{one['mean']:.3f} ± {one['sd']:.3f}", "–"] for net, one in theirs.items()]
     return ["## Table 6: segments that SLIC finds on adversaries, mean ± standard deviation", "",
-            *_table(["net", "segments", "n"], rows)]
+            *table(["net", "segments", "n"], rows)]
 
 
 def _attack(found: Found) -> list[str]:
@@ -213,7 +214,7 @@ def _attack(found: Found) -> list[str]:
     return ["## Table 4: the attack", "", "ε and η are in units of the normalised image, as in the authors’ code. A unit is "
             "not the same for every net: “grey levels” is ε in steps of 255, the mean of the channels; rates at unequal grey "
             "levels are hard to compare.", "",
-            *_table(["net", "ε", "η", "steps", "grey levels", "median L∞", "median L2"], rows)]
+            *table(["net", "ε", "η", "steps", "grey levels", "median L∞", "median L2"], rows)]
 
 
 def _poolings(found: Found) -> list[str]:
@@ -223,7 +224,7 @@ def _poolings(found: Found) -> list[str]:
         rows = [[NAMES[name], how, *(_cell(one["nets"][net][name][how]) for net in _nets(found))]
                 for name, hows in names.items() for how in hows]
         lines += ["", f"## § 6.1: from pixels to parts, label-flip rates, {CUTS[cut]}, k = {one['k']}", "",
-                  *_table(["explainer", "pooling", *_nets(found)], rows)]
+                  *table(["explainer", "pooling", *_nets(found)], rows)]
     return [*lines[1:], "", "The paper gives no numbers: it says that mean_abs led to the highest rates."]
 
 
@@ -233,7 +234,7 @@ def _curves(found: Found) -> list[str]:
         rows = [[net, ROWS[name], *(f"{100 * v:.0f}" for v in line["value"]), str(line["n"])]
                 for net in _nets(found) for name, line in curves[cut][net].items() if line["n"]]
         lines += ["", f"## Figures 5 to 7: label-flip rates over the share of parts, {words}", "",
-                  *_table(["net", "explainer", *(f"{p} %" for p in curves["percent"]), "n"], rows)]
+                  *table(["net", "explainer", *(f"{p} %" for p in curves["percent"]), "n"], rows)]
     return lines[1:]
 
 
@@ -250,7 +251,7 @@ def _recovery(found: Found) -> list[str]:
             rows = [[label, *(_both(nets[net][k], name) for net in _nets(found))] for name, label in NAMES.items()]
             rows.append([ROWS["random"], *(_chance(nets[net][k]) for net in _nets(found))])
             heads = [f"{net} ({nets[net][k]['n']} of {nets[net][k]['tried']} still flip)" for net in _nets(found)]
-            lines += ["", f"### {words}, k = {k}", "", *_table(["explainer", *heads], rows)]
+            lines += ["", f"### {words}, k = {k}", "", *table(["explainer", *heads], rows)]
     return lines
 
 
@@ -275,7 +276,7 @@ def _of_them(one: Found, share: float) -> str:
 def _adversaries(found: Found) -> list[str]:
     rows = [[net, one["name"], one["before"], one["after"], f"{one['linf']:.3f}"]
             for net, kept in found["adversaries"].items() for one in kept]
-    return ["## Figures 10 to 12: adversaries kept to look at", "", *_table(["net", "image", "before", "after", "L∞"], rows)]
+    return ["## Figures 10 to 12: adversaries kept to look at", "", *table(["net", "image", "before", "after", "L∞"], rows)]
 
 
 SECTIONS = {"accuracy": _accuracy, "flips": _flips, "segments": _segments, "attack": _attack, "poolings": _poolings,
