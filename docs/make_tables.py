@@ -1,6 +1,7 @@
-"""The tables of docs/reproduce-plausible.md from a run: `python docs/make_tables.py runs/plausible`.
+"""The tables of docs/reproduce-plausible.md from a run and its figures: `python docs/make_tables.py runs/plausible`.
 
-They are the run's own `tables.md` made narrow: whole per cents, and the curves and poolings of all nets together.
+They are the run's own `tables.md` made narrow: whole per cents, and the curves and poolings of all nets together. Of its
+figures the one of the curves, which shows numbers alone and no photograph, is copied.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from whytrust.store import Store
 from whytrust.studies import published, reproduce
@@ -22,6 +24,7 @@ PAGE = Path(__file__).parent / "reproduce-plausible.md"
 BEGIN, END = "<!-- made by docs/make_tables.py -->", "<!-- until here -->"
 CUTS = {"slic": "SLIC segments", "grid": "4 × 4 rectangles"}
 ALL = "all nets"
+FIGURE = Path("pictures") / "plausible-curves.png"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -143,16 +146,21 @@ def sections(found: dict[str, Any], store: Store) -> str:
         pieces += [f"### Label-flip rates at k = 3, {CUTS[cut]} ({tables})\n", flips(found, cut), against(found, cut)]
     pieces += ["### The attack and the segments (Tables 4 and 6)\n", segments(found),
                "### From pixels to parts (§ 6.1), all nets, k = 3\n", poolings(found), same_parts(store)]
+    pieces += ["### Label-flip rates over the share of parts (Figures 5 to 7)\n",
+               f"![Label-flip rates of four explainers between random, magnitude and the oracle]({FIGURE})\n"]
     for cut, words in CUTS.items():
-        pieces += [f"### Label-flip rates over the share of parts, {words} (Figures 5 to 7), all nets\n", curves(found, cut)]
+        pieces += [f"All nets, {words}:\n", curves(found, cut)]
     for cut, words in CUTS.items():
         pieces += [f"### The mean share found of k changed parts, {words} (Figures 8, 13 and 14)\n", recovery(found, cut)]
     return "\n".join(pieces)
 
 
 if __name__ == "__main__":
-    found = json.loads(reproduce.report(Path(sys.argv[1]), True))
+    run = Path(sys.argv[1])
+    found = json.loads(reproduce.report(run, True))
+    with Image.open(run / "figures" / "figure-06-baselines.png") as figure:
+        figure.convert("RGB").quantize(64).save(PAGE.parent / FIGURE, optimize=True)
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{sections(found, Store.open(sys.argv[1]))}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{sections(found, Store.open(run))}\n{END}{after}", encoding="utf-8")

@@ -105,9 +105,11 @@ def _expectation(expected: dict[str, Any]) -> str:
     jobs = f"{expected['jobs']} job{'s' if expected['jobs'] > 1 else ''}"
     failed = f", {expected['failed']} failed" if expected["failed"] else ""
     tried = "input" if expected["tried"] == 1 else f"{expected['tried']} inputs"
-    return (f"{expected['inputs']} inputs in blocks of up to {expected['block']}: about {expected['calls']:,} model calls and "
+    inputs = f"{expected['inputs']} input{'s' if expected['inputs'] > 1 else ''}"
+    return (f"{inputs} in blocks of up to {expected['block']}: about {expected['calls']:,} model calls and "
             f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {tried} (fooled: "
-            f"{expected['fooled']}{failed}; an input that is not fooled costs less). Nothing was written.")
+            f"{expected['fooled']}{failed}; an input that is not fooled costs less, one on which "
+            "more trials of recovery are possible costs more). Nothing was written.")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -66,7 +66,7 @@ def _turns(each: Iterable[Mapping[str, Floats]], first: str, second: str, found:
 
 
 def _words(cases: int, found: int, turned: Sequence[str], unstable: Sequence[str]) -> str:
-    where = f"{cases} inputs that were fooled at every strength"
+    where = f"{cases} input{'s' if cases != 1 else ''} that {'were' if cases != 1 else 'was'} fooled at every strength"
     if not turned and not unstable:
         if not found:
             return f"No two explainers were told apart at full strength, so there is no ranking that could change ({where})."

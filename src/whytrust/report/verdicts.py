@@ -87,7 +87,7 @@ def _about(findings: Findings) -> Markup:
         pieces += [" · Data: ", tag("bdi", str(data["what"]))]
     sources = known(data.get("sources"))
     if sources is not None and sources != known(data.get("inputs")):
-        pieces.append(f" from {count(sources, 'independent source')}")
+        pieces.append(f", from {count(sources, 'independent source')}")
     calls = findings.get("calls") or {}
     if known(calls.get("all") or calls.get("asked")):
         pieces.append(f" · {count(calls.get('all') or calls['asked'], 'model call')}")

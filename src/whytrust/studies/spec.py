@@ -129,7 +129,8 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
     if inputs == "demo":
         if loaded.inputs is None:
             raise ValueError(f"inputs = \"demo\" is for demo models, got model = {spec['model']!r}; name a folder or a file")
-        data = replace(_embedded(loaded, background, groups, labels), what=f"inputs of {spec['model']}")
+        data = _embedded(loaded, background, groups, labels)
+        data = replace(data, what=f"{len(data.items)} inputs of {spec['model']}")
     elif str(inputs).endswith(".csv"):
         table = need("pandas", "tables").read_csv(inputs)
         kept = [column for column in table if background is None or column in background]  # a label column, say, is no input
