@@ -1,6 +1,8 @@
-"""Names at the ends of lines never overlap."""
+"""Names at the ends of lines never overlap, and lines are seen through bands."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
@@ -42,3 +44,15 @@ def test_a_line_with_a_missing_number_is_broken_there_and_not_drawn_through_it()
     stroke = drawn.split('class="stroke"')[0].rsplit('d="', 1)[1].split('"')[0]
     assert stroke.count("M") == 2
     assert stroke.count("L") == 1
+
+
+@pytest.mark.parametrize("many", [1, 4, 10, 18])
+def test_lines_are_seen_through_bands_that_all_overlap(many):
+    lines = [Line(Contender(f"m{i}", "", True, None, i), [0.5] * 4, [0.0] * 4, [1.0] * 4) for i in range(many)]
+    drawn = str(drawing(lines, [(0, "1")], 4, "k", "chart", narrow=False))
+    shades = [float(shade) for shade in re.findall(r'class="band"[^>]*fill-opacity="([.0-9]+)"', drawn)]
+    seen = 1.0
+    for shade in shades:
+        seen *= 1 - shade
+    assert len(shades) == many
+    assert 0.54 < seen < 1

@@ -10,6 +10,9 @@ from whytrust.pictures.bars import fit, text_width
 from whytrust.pictures.html import Markup, tag
 from whytrust.report.words import Contender, mark, percent
 
+DARKEST = 0.45
+"""How much of what lies below may be covered where all bands of a chart overlap: lines must be seen through them."""
+
 Shares = Sequence[float | None]
 
 
@@ -90,7 +93,8 @@ def drawing(lines: Sequence[Line], ticks: Sequence[tuple[int, str]], places: int
     height = max(300.0 if narrow else 400.0, (font + 6) * len(names) + 90)
     frame = Frame(350.0 if narrow else 860.0, height, 34.0 if narrow else 46.0, room, 30.0, 46.0, font, places, *bounds)
     heights = spread([frame.y(line.value[line.last or 0] or 0.0) for line in names], font + 3, frame.top, height - frame.bottom)
-    drawn = [_line(line, frame, y) for line, y in zip(names, heights, strict=True)]
+    shade = min(0.07, 1 - (1 - DARKEST) ** (1 / max(len(names), 1)))
+    drawn = [_line(line, frame, y, shade) for line, y in zip(names, heights, strict=True)]
     # Explainers last: they lie over the baselines.
     ordered = [d for d, line in zip(drawn, names, strict=True) if not line.who.explainer]
     ordered += [d for d, line in zip(drawn, names, strict=True) if line.who.explainer][::-1]
@@ -121,7 +125,7 @@ def _rulers(low: float, high: float) -> list[float]:
     return [round(low + step * i, 4) for i in range(round((high - low) / step) + 1)]
 
 
-def _line(line: Line, frame: Frame, label: float) -> Markup:
+def _line(line: Line, frame: Frame, label: float, shade: float) -> Markup:
     last = line.last or 0
     end = (frame.x(last), frame.y(line.value[last] or 0.0))
     start = frame.width - frame.right + 10
@@ -132,7 +136,7 @@ def _line(line: Line, frame: Frame, label: float) -> Markup:
     name = fit(line.who.name, frame.right - 33, frame.font)
     leader = f"M{html.number(end[0] + 5)} {html.number(end[1])}L{html.number(start - 1)} {html.number(label)}"
     return tag(
-        "g", tag("title", f"{line.who.name}: {words}"), _band(line, frame),
+        "g", tag("title", f"{line.who.name}: {words}"), _band(line, frame, shade),
         tag("path", d=leader, class_="leader"),
         tag("path", d=_path(line.value, frame), class_="stroke", stroke=line.who.colour, stroke_dasharray=line.who.dash),
         *marks, mark(line.who, start + 9, label, 4) or tag(
@@ -160,7 +164,7 @@ def _path(values: Shares, frame: Frame) -> str:
     return "".join(out)
 
 
-def _band(line: Line, frame: Frame) -> Markup | None:
+def _band(line: Line, frame: Frame, shade: float) -> Markup | None:
     if line.low is None or line.high is None:
         return None
     both = [(i, low, high) for i, (low, high) in enumerate(zip(line.low, line.high, strict=True))
@@ -169,4 +173,4 @@ def _band(line: Line, frame: Frame) -> Markup | None:
         return None
     edge = [(i, high) for i, _, high in both] + [(i, low) for i, low, _ in reversed(both)]
     d = "L".join(f"{html.number(round(frame.x(i), 1))} {html.number(round(frame.y(v), 1))}" for i, v in edge)
-    return tag("path", d=f"M{d}z", class_="band", fill=line.who.colour)
+    return tag("path", d=f"M{d}z", class_="band", fill=line.who.colour, fill_opacity=round(shade, 4))

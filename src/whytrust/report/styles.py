@@ -76,10 +76,9 @@ _RULES = f"""
 & .stroke {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
 & .baseline > .stroke {{ stroke-width: 1.6; }}
 & .leader {{ fill: none; stroke: #b4bac2; stroke-width: 1; }}
-& .band {{ opacity: .07; }}
 & .line {{ outline: none; cursor: default; }}
 & .lines:has(.line:hover) .line:not(:hover), & .lines:has(.line:focus-visible) .line:not(:focus-visible) {{ opacity: .16; }}
-& .line:hover .band, & .line:focus-visible .band {{ opacity: .28; }}
+& .line:hover .band, & .line:focus-visible .band {{ fill-opacity: .28; }}
 & .line:hover .stroke, & .line:focus-visible .stroke {{ stroke-width: 3.2; }}
 & .line:hover text, & .line:focus-visible text {{ font-weight: 700; }}
 & .choice {{ border: 0; padding: 0; margin: 10px 0 0; min-width: 0; }}
