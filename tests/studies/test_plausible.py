@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from whytrust.store import Block, Result, Store  # noqa: E402
 from whytrust.studies import architectures, plausible, published, reproduce  # noqa: E402
 from whytrust.studies.architectures import Architecture  # noqa: E402
 
-OUTSIDE = Path(__file__).parents[3] / "shared"
 NETS = ("tiny-a", "tiny-b")
 
 
@@ -381,49 +379,3 @@ def test_an_image_is_normalised_and_shown_again_as_it_was(net):
     assert normalised.shape == (3, 36, 36)
     assert normalised[0, 0, 0] == pytest.approx((image[0, 0, 0] / 255 - net.mean[0]) / net.std[0], rel=1e-5)
     np.testing.assert_array_equal(net.shown(normalised), image)
-
-
-def test_the_published_numbers_are_those_of_the_tables():
-    assert published.FLIPS["slic"]["ResNet-50"]["lime"] == 44.70
-    assert published.FLIPS["slic"]["DenseNet161"]["guided_backprop/smoothgrad"] == 14.10
-    assert published.FLIPS["grid"]["Inception v3"]["saliency/smoothgrad2"] == 18.20
-    assert published.FLIPS["grid"]["AlexNet"]["guided_backprop/vargrad"] == 30.58
-    assert published.ACCURACY["VGG16"] == {"before": 71.59, "after": 0.17, "adversaries": 49_912, "images": 50_000}
-    assert published.ATTACK["AlexNet"]["epsilon"] == 0.1
-    assert published.SEGMENTS["Inception v3"] == {"mean": 10.837, "sd": 2.384}
-    assert published.NAMES["integrated_gradients/vargrad"] == "IG-VG"
-
-
-def test_what_is_said_of_smoothing_in_the_deepest_nets_is_what_the_published_numbers_say():
-    for cut, rows in published.FLIPS.items():
-        for net in ("ResNet-50", "DenseNet161", "Inception v3"):
-            gains = {name: rows[net][name] - rows[net][name.partition("/")[0]] for name in published.ENSEMBLES}
-            assert all(gain > 0 for name, gain in gains.items() if not name.startswith("guided"))
-            assert cut == "grid" or all(gain < 0 for name, gain in gains.items() if name.startswith("guided"))
-
-
-def test_every_published_row_stands_in_the_paper():
-    paper = OUTSIDE / "papers" / "001_9cb677f5d7e2079d.txt"
-    if not paper.is_file():
-        pytest.skip("the paper's text is not part of the repository")
-    lines = [" ".join(line.split()) for line in paper.read_text(encoding="utf-8").splitlines()]
-    for rows in published.FLIPS.values():
-        for net, rates in rows.items():
-            for names in (published.STANDARD, published.ENSEMBLES):
-                assert f"{net} {' '.join(f'{rates[name]:.2f}' for name in names)}" in lines
-    for net, one in published.ACCURACY.items():
-        assert f"{net} {one['before']:.2f} % {one['after']:.2f} % {one['adversaries']:,}" in lines
-    for net, segments in published.SEGMENTS.items():
-        assert f"{net.replace(' ', '') if net == 'Inception v3' else net} {segments['mean']:.3f} ± {segments['sd']:.3f}" in lines
-
-
-def test_images_of_imagenet_have_the_class_of_their_wordnet_number():
-    folder = OUTSIDE / "data" / "imagenet_samples"
-    if not folder.is_dir():
-        pytest.skip("needs the folder of ImageNet images, which is not part of the repository")
-    whole, share = plausible.imagenet_folder(folder), plausible.imagenet_folder(folder, 0.1)
-    assert len(share.items) == round(0.1 * len(whole.items))
-    assert {item.name for item in share.items} <= {item.name for item in whole.items}
-    truths = {item.name: item.truth for item in whole.items}
-    assert truths["n01440764_tench"] == 0
-    assert truths["n01484850_great_white_shark"] == 2

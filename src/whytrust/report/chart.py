@@ -10,6 +10,8 @@ from whytrust.pictures.bars import fit, text_width
 from whytrust.pictures.html import Markup, tag
 from whytrust.report.words import Contender, mark, percent
 
+SHADE = 0.07
+"""How much a band covers of what lies below it; less where there are many."""
 DARKEST = 0.45
 """How much of what lies below may be covered where all bands of a chart overlap: lines must be seen through them."""
 
@@ -93,7 +95,7 @@ def drawing(lines: Sequence[Line], ticks: Sequence[tuple[int, str]], places: int
     height = max(300.0 if narrow else 400.0, (font + 6) * len(names) + 90)
     frame = Frame(350.0 if narrow else 860.0, height, 34.0 if narrow else 46.0, room, 30.0, 46.0, font, places, *bounds)
     heights = spread([frame.y(line.value[line.last or 0] or 0.0) for line in names], font + 3, frame.top, height - frame.bottom)
-    shade = min(0.07, 1 - (1 - DARKEST) ** (1 / max(len(names), 1)))
+    shade = min(SHADE, 1 - (1 - DARKEST) ** (1 / max(len(names), 1)))
     drawn = [_line(line, frame, y, shade) for line, y in zip(names, heights, strict=True)]
     # Explainers last: they lie over the baselines.
     ordered = [d for d, line in zip(drawn, names, strict=True) if not line.who.explainer]
