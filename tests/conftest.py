@@ -14,3 +14,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def singing_detector():
+    """(net, facts) of the embedded singing-voice detector; the first time of all it is trained, which takes minutes."""
+    pytest.importorskip("torch")
+    from whytrust.models.singing_demo import detector
+    return detector()

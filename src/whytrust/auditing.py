@@ -22,10 +22,11 @@ A_MOMENT = 2.0
 
 def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, attack: Any = None, trials: Any = None,
           out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, *, groups: Any = None, labels: Any = None,
-          limit: int | None = None, size: int | None = None, resize: int | None = None, **options: Any) -> Audit:
+          limit: int | None = None, size: int | None = None, resize: int | None = None, seconds: float | None = None,
+          **options: Any) -> Audit:
     """Which explainers find what made the model change its mind? Every input is attacked, and the cause is then known.
 
-    `inputs` is a folder of images (class folders or flat), a list of images, an array with one input a row, or, with
+    `inputs` is a folder of images or sounds (class folders or flat), a list of them, an array with one input a row, or, with
     background= training rows, table rows. `explainers` are names, objects, or {label: name, object or {"method": …, options}};
     random, magnitude and oracle are always there. `attack` is a name, an attack object, or {"method": "pgd", "targets":
     "random", "strengths": [0, 2], …}; table rows are led to the nearest training row of another class. `groups` names the
@@ -33,11 +34,13 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
 
     The run is kept in `out`: the same call goes on where it stopped, and another one there is refused. Without `out` it is
     kept in a temporary folder, `audit.store.folder`. Further options: fill, background, ks (recovery), draws (random orders a
-    case), cut_on, batch_size, block, keep_arrays; for images of any size, size (the middle square) and resize.
+    case), cut_on, batch_size, block, keep_arrays; for images of any size, size (the middle square) and resize; for sounds rate
+    (samples a second), seconds (their middle) and explain_on: "input", or "preprocessed" to attack waveforms and explain the
+    spectrograms that the model's preprocess makes of them.
     """
     wrapped = api.model(model)
     data = gather(inputs, options.get("background"), groups, labels)
-    data = replace(data, size=size, resize=resize).limited(limit)
+    data = replace(data, size=size, resize=resize, seconds=seconds).limited(limit)
     study = spec.settle(wrapped, data, explainers=explainers, parts=parts, attack=attack, trials=trials, seed=seed, **options)
     study = replace(study, command=f"wt.audit(model, inputs, …, out={str(out)!r}), with the settings below")
     return run(study, Path(tempfile.mkdtemp(prefix="whytrust-audit-")) / "run" if out is None else out, jobs)
@@ -56,7 +59,7 @@ def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> di
     One input, then four times as many as before while that takes but a moment (small models are fastest in large batches) or
     none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed.
     """
-    clock, tried = clock or Clock(), 1
+    clock, tried = clock or Clock(), len(study.blocks()[0].cases) if study.by_source else 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
     with Progress("estimating") as progress:
         while True:

@@ -92,7 +92,7 @@ class CheckedModel:
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
         n = len(batch)
-        raw = self._guarded(lambda: self.function(self._prepared(batch)), batch)
+        raw = self._guarded(lambda: self.function(self.prepared(batch)), batch)
         return self._columns(self._array(raw, n))
 
     def __str__(self) -> str:
@@ -162,11 +162,11 @@ class CheckedModel:
                              f"named {names[index]!r}; pass the name as text")
         return index % columns
 
-    def _prepared(self, batch: Batch) -> Batch:
-        if self.preprocess is None:
-            return batch
+    def prepared(self, batch: Batch) -> Batch:
+        """What the model's function is given: the batch, or what `preprocess` makes of it."""
         prepare = getattr(self.function, "prepare", None)  # a framework may know better how its own functions are called
-        return self.preprocess(batch) if prepare is None else prepare(batch, self.preprocess)
+        return batch if self.preprocess is None else self.preprocess(batch) if prepare is None else prepare(
+            batch, self.preprocess)
 
     def _guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
         try:

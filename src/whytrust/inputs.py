@@ -22,7 +22,7 @@ OPTIONS = {
 SPECS = {
     "image": ("grid", "slic", "quickshift", "felzenszwalb"),
     "text": ("words", "bag", "sentences"),
-    "audio": ("time", "freq", "tf"),
+    "audio": ("time", "freq", "tf", "slic"),
     "tabular": ("columns",),
 }
 FILES = (*image.SUFFIXES, *audio.SUFFIXES, ".txt")
@@ -33,13 +33,14 @@ WHOLE_SOUND = 400
 def domain_of(item: Any, parts: Any, options: dict[str, Any]) -> str:
     """image, text, audio or tabular: by the parts asked for, else by what the input is."""
     if isinstance(parts, str):
-        for domain, names in SPECS.items():
-            if parts.partition(":")[0] in names:
-                return domain
-        every = ", ".join(name for names in SPECS.values() for name in names)
-        raise ValueError(f"parts must begin with one of {every}, or be a Parts, got {parts!r}")
+        kind = parts.partition(":")[0]
+        fitting = [domain for domain, names in SPECS.items() if kind in names]
+        if not fitting:
+            every = ", ".join(dict.fromkeys(name for names in SPECS.values() for name in names))
+            raise ValueError(f"parts must begin with one of {every}, or be a Parts, got {parts!r}")
+        return "audio" if "audio" in fitting and (len(fitting) == 1 or _is_sound(item, options)) else fitting[0]
     if isinstance(parts, np.ndarray):
-        return "image"
+        return "audio" if _is_sound(item, options) else "image"
     if isinstance(item, str | os.PathLike):
         suffix = Path(item).suffix.lower() if _names_a_file(item) else ""
         return "image" if suffix in image.SUFFIXES else "audio" if suffix in audio.SUFFIXES else "text"
@@ -50,11 +51,19 @@ def domain_of(item: Any, parts: Any, options: dict[str, Any]) -> str:
         raise ValueError(f"an array of shape {shape} looks like a sound, which must be (samples,); "
                          f"{audio.without_channels(shape)}")
     if len(shape) in (2, 3):
-        return "image"
+        return "audio" if _is_sound(item, options) else "image"
     if len(shape) == 1 and shape[0] >= WHOLE_SOUND:
         return "audio"
     raise ValueError(f"an input must be a text, a file, an image, a sound or a table row, got {type(item).__name__} of shape "
                      f"{shape}; for a row pass background=training data, for a sound parts='time:16'")
+
+
+def _is_sound(item: Any, options: dict[str, Any]) -> bool:
+    """Is this a sound, where its parts could be an image's too? By the file's name, its one axis, or units of a sound."""
+    if isinstance(item, str | os.PathLike):
+        return _names_a_file(item) and Path(item).suffix.lower() in audio.SUFFIXES
+    units = any(options.get(name) is not None for name in ("rate", "hop_seconds", "band_edges_hz"))
+    return options.get("background") is None and (units or np.ndim(item) == 1)
 
 
 def prepare(options: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +107,7 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
         return text.TextParts.cut(_text(item), parts or "bag", reads=reads, **options)
     if domain == "audio":
         sound, rate = _sound(item, options.pop("rate", None))
-        return audio.AudioParts.cut(sound, parts or "time:16", rate=rate, **options)
+        return audio.AudioParts.cut(sound, "time:16" if parts is None else parts, rate=rate, **options)
     if options.get("background") is None:
         raise ValueError("a table row can only be explained against training data: pass background= an array, a DataFrame, "
                          "or statistics saved from one (--background train.csv on the command line)")

@@ -16,13 +16,15 @@ import joblib
 from whytrust import api
 from whytrust.backends import huggingface, torchvision
 from whytrust.checked import CheckedModel
+from whytrust.domains import audio
 from whytrust.models import demos
+from whytrust.models.songs import RATE
 
 FORMS = ("demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, "
-         "or model.joblib with --trust-pickle")
+         "singing.safetensors as whytrust train writes it, or model.joblib with --trust-pickle")
 PICKLES = (".joblib", ".pkl", ".pickle")
 UNKNOWN = {
-    (".pt", ".pth", ".safetensors", ".bin", ".ckpt"): "holds weights without the code of their net",
+    (".pt", ".pth", ".bin", ".ckpt"): "holds weights without the code of their net",
     (".h5", ".keras", ".pb", ".tflite"): "is of a framework that is not read directly",
 }
 """Files people will try, and why they cannot be a model by themselves."""
@@ -36,6 +38,11 @@ class Loaded:
     inputs: list[Any] | None = None
     explain_options: dict[str, Any] = field(default_factory=dict)
     demo: demos.Demo | None = None
+    detector: Any = None  # of singing in whole songs
+
+    def read_sound(self, path: str | Path, at: float | None = None) -> Any:
+        """An excerpt of a sound file, around a moment in seconds or from its middle, as a detector of singing takes it."""
+        return self.detector.excerpt(audio.read(path, RATE)[0], at)
 
 
 def load(spec: str, trust_pickle: bool = False, device: str | None = None, **options: Any) -> Loaded:
@@ -48,7 +55,7 @@ def load(spec: str, trust_pickle: bool = False, device: str | None = None, **opt
     if kind == "demo":
         demo = demos.load(name)
         return Loaded(api.model(demo.model, **{**demo.model_options, **of_device, **options}), demo.inputs,
-                      dict(demo.explain_options), demo)
+                      dict(demo.explain_options), demo, demo.detector)
     if kind == "hf":
         return Loaded(api.model(huggingface.load(name, device), **options))
     if kind == "torchvision":
@@ -56,6 +63,10 @@ def load(spec: str, trust_pickle: bool = False, device: str | None = None, **opt
         return Loaded(api.model(net, **{**found, **options}))
     if spec.lower().endswith(".onnx"):
         return Loaded(api.model(Path(spec), **of_device, **options))
+    if spec.lower().endswith(".safetensors"):
+        found = importlib.import_module("whytrust.models.detector").Detector.read(spec)
+        return Loaded(api.model(found.net, **{**found.model_options, **of_device, **options}),
+                      explain_options=dict(found.explain_options), detector=found)
     if spec.lower().endswith(PICKLES):
         return Loaded(api.model(_unpickled(spec, trust_pickle), **of_device, **options))
     return Loaded(api.model(attribute(spec), **of_device, **options))

@@ -14,7 +14,7 @@ import time
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe")
 KEYS = {"Tab": ("Tab", 9), "ArrowRight": ("ArrowRight", 39), "ArrowLeft": ("ArrowLeft", 37), "Home": ("Home", 36), "End": ("End", 35),
-        " ": ("Space", 32)}
+        " ": ("Space", 32), "Escape": ("Escape", 27), "Enter": ("Enter", 13), "ArrowDown": ("ArrowDown", 40)}
 
 
 def program():
@@ -101,13 +101,22 @@ class Browser:
         code, number = KEYS[key]
         for _ in range(times):
             for kind in ("rawKeyDown", "keyUp"):
-                self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=number,
-                         modifiers=8 if shift else 0)
+                # Without its text a key is pressed and nothing is entered: a button would not notice.
+                text = {"text": "\r"} if key == "Enter" and kind == "rawKeyDown" else {}
+                self.ask("Input.dispatchKeyEvent", type="keyDown" if text else kind, key=key, code=code, windowsVirtualKeyCode=number,
+                         modifiers=8 if shift else 0, **text)
+
+    def click(self, selector, across=0.5, down=0.5):
+        """With the mouse, at shares of an element's width and height."""
+        left, top, width, height = self.run(f"""(() => {{ const e = document.querySelector({selector!r});
+          e.scrollIntoView({{block: "center"}}); const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; }})()""")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=kind, x=left + across * width, y=top + down * height, button="left", clickCount=1)
 
     def requests(self):
         """Every address that the page asked for, but for what stands inside it."""
         asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
-        return [url for url in asked if not url.startswith("data:")]
+        return [url for url in asked if not url.startswith(("data:", "blob:"))]
 
     def complaints(self):
         """Exceptions, console errors and what the browser logged."""

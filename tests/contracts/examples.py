@@ -4,6 +4,7 @@ import numpy as np
 
 from whytrust.domains.audio import AudioParts
 from whytrust.domains.image import ImageParts
+from whytrust.domains.stems import StemParts
 from whytrust.domains.tabular import TableParts
 from whytrust.domains.text import TextParts
 from whytrust.explainers import CATALOGUE
@@ -12,6 +13,8 @@ RNG = np.random.default_rng(7)
 IMAGE = RNG.random((12, 10, 3))
 BYTES = RNG.integers(0, 256, (16, 16, 4), dtype=np.uint8)
 WAVE = RNG.normal(size=3000)
+LOW = np.convolve(WAVE, np.ones(9) / 9, "same")
+HISS = np.random.default_rng(8).normal(size=3000)
 MEL = RNG.normal(size=(23, 16)).astype(np.float32)
 TABLE = np.column_stack([RNG.normal(size=80), RNG.integers(0, 3, 80), RNG.integers(0, 2, 80)])
 TEXT = "It is, all in all, a good film; a very good film — नमस्ते 映画 👍🏽!"
@@ -31,7 +34,11 @@ PARTS = {
     "text sentences": lambda: TextParts.cut("One thing. Another thing! A third?", "sentences"),
     "wave time": lambda: AudioParts.cut(WAVE, "time:6", rate=8000),
     "wave tf": lambda: AudioParts.cut(WAVE, "tf:3x2", rate=8000),
+    "wave slic": lambda: AudioParts.cut(WAVE, "slic:6", rate=8000),
     "mel tf": lambda: AudioParts.cut(MEL, "tf:3x2"),
+    "mel slic": lambda: AudioParts.cut(MEL, "slic:6"),
+    "mel labels": lambda: AudioParts.cut(MEL, np.add.outer(np.arange(23), np.arange(16)) // 9),
+    "stems": lambda: StemParts.of({"low": LOW, "high": WAVE - LOW}, mix=WAVE + 0.3 * HISS, rate=8000),
     "table bins": lambda: TableParts.cut(TABLE[0], TABLE, categorical=[1, 2]),
     "table continuous, normal": lambda: TableParts.cut(TABLE[0], TABLE, bins=None, categorical=[1, 2], values="normal"),
 }

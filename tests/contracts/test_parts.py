@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from contracts.examples import PARTS
-from whytrust.core import DrawnParts, Parts, generator
+from contracts.examples import PARTS, TABLE
+from whytrust.core import DrawnParts, LayeredParts, Parts, generator
+from whytrust.domains.stems import StemParts
 
 
 @pytest.fixture(params=PARTS, scope="module")
@@ -87,7 +88,8 @@ def test_the_view_survives_json(parts):
 
 def test_pooling_a_map_of_the_parts_gives_the_parts_back(parts):
     # A map that is constant on each part pools to that constant, whichever mean is taken.
-    truth = np.arange(1, len(parts.names) + 1, dtype=float)
+    # Stems sound in one place at once, so only a map that is the same everywhere is.
+    truth = np.full(len(parts.names), 3.0) if isinstance(parts, StemParts) else np.arange(1, len(parts.names) + 1, dtype=float)
     labels = getattr(parts, "labels", None)
     laid = truth[labels] if labels is not None else parts.view.spread(truth)
     for how in ("mean", "mean_abs", "mean_pos"):
@@ -103,3 +105,47 @@ def test_drawn_parts_know_their_own_row(parts):
     assert draws.design.shape == (50, len(parts.names))
     assert len(draws.rows(slice(3, 7))) == 4
     np.testing.assert_array_equal(rows(draws.rows(slice(0, 50)))[3:7], rows(draws.rows(slice(3, 7))))
+
+
+# --- one input laid over another --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[name for name in PARTS if not name.startswith("text")], scope="module")
+def layers(request):
+    """(parts, this input, another of the same shape)"""
+    parts = PARTS[request.param]()
+    assert isinstance(parts, LayeredParts)
+    this = rows(parts.compose(np.ones((1, len(parts.names)), bool), generator(0)))[0]
+    return parts, this, TABLE[1] if parts.domain == "tabular" else np.flip(this)
+
+
+def test_the_upper_input_shows_where_all_parts_do_and_the_lower_one_where_none_does(layers):
+    parts, this, below = layers
+    laid = parts.over(below)
+    assert laid.deterministic
+    assert len(laid.names) == len(parts.names)
+    all_and_none = np.array([[True], [False]]).repeat(len(parts.names), axis=1)
+    np.testing.assert_array_equal(rows(laid.compose(all_and_none, generator(0))), np.stack([this, below]))
+
+
+def test_a_layer_does_not_depend_on_how_masks_are_batched(layers):
+    parts, _, below = layers
+    laid, masks = parts.over(below), some_masks(parts)
+    apart = np.concatenate([rows(laid.compose(mask[None], generator(0))) for mask in masks])
+    assert rows(laid.compose(masks, generator(0))).tobytes() == apart.tobytes()
+
+
+def test_the_same_cut_of_another_input_is_that_input_in_as_many_parts(layers):
+    parts, _, other = layers
+    moved = parts.like(other)
+    assert len(moved.names) == len(parts.names)
+    np.testing.assert_array_equal(rows(moved.compose(np.ones((1, len(parts.names)), bool), generator(0)))[0], other)
+
+
+def test_what_changed_is_never_negative_and_nothing_changed_since_itself(layers):
+    parts, this, other = layers
+    pooled = parts.pool(parts.squared_change(other), "sum")
+    assert pooled.shape == (len(parts.names),)
+    assert (pooled >= 0).all()
+    assert pooled.any()
+    assert not parts.pool(parts.squared_change(this), "sum").any()

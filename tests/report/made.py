@@ -222,3 +222,37 @@ def row_cases(how_many=2):
     for _, arrays in out:
         del arrays["labels"]
     return out
+
+
+# A sound in two halves, a low and then a high tone, with a change that lies in one part alone.
+SOUND = {"rate": 8000, "seconds": 1.0, "hertz": [50 * 1.11 ** i for i in range(41)], "moment": "1:23.4 of the song"}
+SOUND_LABELS = (np.arange(50)[:, None] // 10 * 4 + np.arange(40)[None] // 10).astype(np.int32)
+
+
+def sound_waves(number=0):
+    """Clean and adversarial, (8000,): 200 Hz, then 1500 Hz; the change is a whisper at 700 Hz between 0.6 and 0.8 s (part 14)."""
+    rng = np.random.default_rng(number)
+    t = np.arange(8000) / 8000
+    clean = 0.4 * np.where(t < 0.5, np.sin(2 * np.pi * 200 * t), np.sin(2 * np.pi * 1500 * t)) + 0.01 * rng.normal(size=8000)
+    change = 0.005 * np.sin(2 * np.pi * 700 * t) * ((t >= 0.6) & (t < 0.8))
+    return clean.astype(np.float32), (clean + change).astype(np.float32)
+
+
+def log_bands(wave, frames=50, bands=40):
+    """(frames, bands): the logarithm of the mean magnitude in each band around each moment."""
+    hop = len(wave) // frames
+    padded = np.pad(np.asarray(wave, float), 256)
+    spectra = np.abs(np.fft.rfft([padded[t * hop: t * hop + 512] * np.hanning(512) for t in range(frames)]))
+    band = np.clip(np.searchsorted(SOUND["hertz"], np.arange(257) * 8000 / 512, side="right") - 1, -1, bands - 1)
+    return np.log(1e-4 + np.stack([spectra[:, band == f].mean(axis=1) if (band == f).any() else spectra[:, 0] for f in range(bands)],
+                                  axis=1)).astype(np.float32)
+
+
+def sound_cases(how_many=2, names=None, **sound):
+    """[(record, arrays)] of simulated sounds, cut into 5 stretches of 4 ranges of bands."""
+    parts = [f"stretch {t}, range {f}" for t in range(5) for f in range(4)]
+    out = cases(how_many, lambda i: SOUND_LABELS, lambda i: tuple(map(log_bands, sound_waves(i))), 20, names, parts=parts,
+                source="a song.mp3", clean_name="no singing", label_name="singing", sound={**SOUND, **sound})
+    for i, (_, arrays) in enumerate(out):
+        arrays["clean_wave"], arrays["adversarial_wave"] = sound_waves(i)
+    return out

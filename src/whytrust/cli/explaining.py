@@ -14,6 +14,7 @@ import numpy as np
 
 from whytrust import api, inputs, loading
 from whytrust.core import need
+from whytrust.domains import audio
 from whytrust.explanation import Explanation, Gallery
 
 
@@ -22,10 +23,13 @@ def add_to(commands: Any) -> None:
     explain = commands.add_parser("explain", help="explain predictions of a model",
                                   formatter_class=argparse.RawTextHelpFormatter)
     explain.add_argument("model", metavar="MODEL", help="demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
-                                                        "tabular|sound, file.py:attribute, package.module:attribute,\n"
-                                                        "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib")
+                                                        "tabular|sound|singing, file.py:attribute, package.module:attribute,\n"
+                                                        "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib,\n"
+                                                        "singing.safetensors (from whytrust train singing-voice)")
     explain.add_argument("input", metavar="INPUT", help="a text, an image, sound or .txt file, a folder of them, rows.csv\n"
-                                                        "(rows.csv:3 is one row), or a number: that input of the demo")
+                                                        "(rows.csv:3 is one row; song.wav@12.5 the moment that a\n"
+                                                        "detector of singing is asked about), or a number: that\n"
+                                                        "input of the demo")
     explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime); a,b,c for several")
     explain.add_argument("--target", help="class name or index; top:3 for the three likeliest (default: the predicted class)")
     explain.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
@@ -71,7 +75,7 @@ def _explain(options: argparse.Namespace) -> int:
         given["baseline"] = _baseline(options.baseline)
     if options.background:
         given["background"] = _table(options.background)
-    item = _input(options.input, examples, given)
+    item = _input(options.input, examples, given) if loaded.detector is None else _excerpt(options.input, loaded, given)
     code = 0
     try:
         method = [name.strip() for name in options.method.split(",")] if "," in options.method else options.method
@@ -145,6 +149,17 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
     if exists:
         given.pop("rate", None)  # a file knows its own
     return path if exists else text
+
+
+def _excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> Any:
+    """For a detector of singing, song.wav is the excerpt in its middle and song.wav@12.5 the one around 12.5 seconds."""
+    place, sign, moment = text.rpartition("@")
+    path, at = (place, moment) if sign else (text, None)
+    if Path(path).suffix.lower() not in audio.SUFFIXES:
+        return _input(text, loaded.inputs, given)
+    if at is not None and not re.fullmatch(r"\d+(\.\d*)?", at):
+        raise ValueError(f"INPUT must be a sound file, or one with a moment in seconds as in song.wav@12.5, got {text!r}")
+    return loaded.read_sound(path, None if at is None else float(at))
 
 
 def _baseline(text: str) -> Any:

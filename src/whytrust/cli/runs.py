@@ -1,4 +1,4 @@
-"""`whytrust audit` and what is done with its runs: `report`, `gate`, `plan`, `diff`, `reproduce`."""
+"""`whytrust audit` and what is done with its runs: `report`, `gate`, `plan`, `diff`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
 from whytrust.store import Store
-from whytrust.studies import reproduce, spec
+from whytrust.studies import reproductions, spec
+from whytrust.studies.presets import PRESETS
 
 
 def add_to(commands: Any) -> None:
     """The commands and their options."""
     audit = commands.add_parser("audit", help="put explanations of a model on trial, and get a verdict on each explainer")
-    audit.add_argument("spec", metavar="SPEC", help=f"a preset ({', '.join(spec.PRESETS)}) or a .toml file")
+    audit.add_argument("spec", metavar="SPEC", help=f"a preset ({', '.join(PRESETS)}) or a .toml file")
     audit.add_argument("--out", help="the run's folder (default runs/NAME)")
     audit.add_argument("--jobs", type=int, default=1, help="worker processes")
     audit.add_argument("--seed", type=int, help="outweighs the spec's")
@@ -53,18 +54,6 @@ def add_to(commands: Any) -> None:
     diff.add_argument("second", metavar="SECOND")
     diff.add_argument("--out", help="explanations: write an .html, .png or .json file with both and their difference")
     diff.set_defaults(run=_diff)
-    again = commands.add_parser("reproduce", help="a paper's tables from one command")
-    again.add_argument("paper", metavar="PAPER", choices=("plausible",), help="plausible (Hoedt et al. 2022, images)")
-    again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
-                       help=f"{', '.join(reproduce.EXPERIMENTS)} (default all)")
-    again.add_argument("--data", help="a folder of ImageNet images")
-    again.add_argument("--scale", type=float, default=1.0, help="share of the images (default 1)")
-    again.add_argument("--few", type=int, default=20, help="images for recovery and for smoothed integrated gradients")
-    again.add_argument("--models", default=",".join(reproduce.MODELS), help="a,b,c: efficientnet-lite0, torchvision:NAME, …")
-    again.add_argument("--out", default="runs/plausible", help="the run's folder; resumes what is there")
-    again.add_argument("--jobs", type=int, default=1)
-    again.add_argument("--seed", type=int, default=0)
-    again.set_defaults(run=_reproduce)
 
 
 def _audit(options: argparse.Namespace) -> int:
@@ -84,7 +73,7 @@ def _audit(options: argparse.Namespace) -> int:
     try:
         found = auditing.run(study, folder, options.jobs)
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {_safe(folder)}", file=sys.stderr)
+        print(f"whytrust: interrupted; {safe(folder)}", file=sys.stderr)
         return 130
     page = found.save_html(Path(folder) / "report.html")
     if options.json:
@@ -94,7 +83,7 @@ def _audit(options: argparse.Namespace) -> int:
     return 1 if found.findings["counts"]["failed"] else 0
 
 
-def _safe(folder: str) -> str:
+def safe(folder: str) -> str:
     """What is left of a run that was interrupted."""
     if not (Path(folder) / "manifest.json").is_file():
         return "nothing had been done yet"
@@ -114,8 +103,9 @@ def _expectation(expected: dict[str, Any]) -> str:
 
 def _report(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
-    if reproduce.is_reproduction(folder):
-        print(reproduce.report(folder, options.json))
+    reproduced = reproductions.report_of(folder)
+    if reproduced is not None:
+        print(reproduced(folder, options.json, "all"))
         return 0
     found = Audit.open(folder)
     if options.html:
@@ -134,6 +124,9 @@ def _check_page(path: Path) -> None:
 
 
 def _gate(options: argparse.Namespace) -> int:
+    if reproductions.report_of(options.folder) is not None:
+        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is a paper's, whose findings are tested "
+                         "already; see `whytrust report`")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
     left = len(store.blocks) - len(store.finished())
@@ -167,16 +160,4 @@ def _diff(options: argparse.Namespace) -> int:
         return explaining.diff(options)
     found = compare.compared(Store.open(options.first), Store.open(options.second))
     print(json.dumps(found) if options.json else compare.told(found))
-    return 0
-
-
-def _reproduce(options: argparse.Namespace) -> int:
-    try:
-        models = [name.strip() for name in options.models.split(",")]
-        folder = reproduce.plausible(options.experiment, options.data, options.scale, options.few, models, options.out,
-                                     options.jobs, options.seed)
-    except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {_safe(options.out)}", file=sys.stderr)
-        return 130
-    print(reproduce.report(folder, options.json, options.experiment))
     return 0

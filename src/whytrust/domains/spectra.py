@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -46,28 +47,48 @@ def stft(wave: Floats, window: int) -> NDArray[np.complex128]:
     return np.asarray(np.fft.rfft(framed * _window(window), axis=1) / (window / 2))
 
 
-def cell_of_frame(frames: int, window: int, edges: Labels) -> Labels:
-    """The stretch of time that holds a frame's middle; frames before and after the sound go to the first and the last."""
-    middles = (np.arange(frames) - 1) * (window // 4)
-    return np.searchsorted(edges[1:-1], middles, side="right")
+def middles(frames: int, window: int) -> Labels:
+    """The sample in the middle of each frame; those of the first and the last frames lie outside the sound."""
+    return (np.arange(frames) - 1) * (window // 4)
 
 
-def part_change(change: NDArray[np.complex128], frames: Masks, bins: Masks, window: int, length: int) -> Change:
+def part_change(change: NDArray[np.complex128], cells: Masks, window: int, length: int) -> Change:
     """Some cells of a transform, back as samples."""
-    first, hop = int(np.argmax(frames)), window // 4
-    pieces = np.fft.irfft(np.where(bins, change[frames], 0), n=window, axis=1) * (_window(window) * (window / 2) / 1.5)
-    out = np.zeros((len(pieces) + 3) * hop)
-    for i, piece in enumerate(pieces):
-        out[i * hop:i * hop + window] += piece
+    frames = np.flatnonzero(cells.any(axis=1))
+    if not len(frames):
+        return 0, np.zeros(0)
+    first, hop, held = int(frames[0]), window // 4, slice(int(frames[0]), int(frames[-1]) + 1)
+    pieces = np.fft.irfft(np.where(cells[held], change[held], 0), n=window, axis=1) * (_window(window) * (window / 2) / 1.5)
+    out = np.zeros((len(pieces) + 3, hop))
+    for quarter in (3, 2, 1, 0):  # the pieces that meet in a stretch of one hop, the earliest first
+        out[quarter:quarter + len(pieces)] += pieces[:, quarter * hop:(quarter + 1) * hop]
     begin = (first - 3) * hop
-    return max(begin, 0), out[max(-begin, 0):max(length - begin, 0)]
+    return max(begin, 0), out.ravel()[max(-begin, 0):max(length - begin, 0)]
+
+
+def add_up(start: NDArray[Any], changes: Sequence[Change], added: Masks) -> Floats:
+    """A waveform for each row of `added`: the start, and the changes that the row names.
+
+    Change by change in a fixed order: a sound does not depend on the others of its batch, nor its bits on their number.
+    """
+    waves = np.repeat(start[None].astype(np.float64), len(added), axis=0)
+    for wave, row in zip(waves, added, strict=True):
+        for first, change in compress(changes, row):
+            wave[first:first + len(change)] += change
+    return waves
 
 
 # --- what a reader sees and hears -------------------------------------------------------------------------------------
 
 
 def shown(wave: Floats, bounds: Floats, stretches: int) -> tuple[NDArray[np.float32], Labels]:
-    """A spectrogram in decibels below its peak, frames × bands between `bounds`, and the sample in the middle of each frame.
+    """A spectrogram in decibels below its peak, frames × bands between `bounds`, and the sample in the middle of each frame."""
+    power, centres = shown_power(wave, bounds, stretches)
+    return decibels(power).astype(np.float32), centres
+
+
+def shown_power(wave: Floats, bounds: Floats, stretches: int) -> tuple[Floats, Labels]:
+    """The power behind a picture of a sound, and the sample in the middle of each of its frames.
 
     Each frame of a long sound shows the mean of a few windows, not all of it, so that memory does not grow with the sound.
     """
@@ -87,8 +108,12 @@ def shown(wave: Floats, bounds: Floats, stretches: int) -> tuple[NDArray[np.floa
         if inside.start == inside.stop:  # narrower than a bin: the nearest one
             inside = slice(round((low + high) / 2), round((low + high) / 2) + 1)
         pooled[:, band] = power[:, inside].mean(axis=1)
-    decibels = 10 * np.log10(np.maximum(pooled / max(pooled.max(), 1e-300), 1e-8))
-    return decibels.astype(np.float32), ((np.arange(frames) + 0.5) * width).astype(np.intp)
+    return pooled, ((np.arange(frames) + 0.5) * width).astype(np.intp)
+
+
+def decibels(power: Floats) -> Floats:
+    """Below the peak, and not below -80; silence is all of it -80."""
+    return np.asarray(10 * np.log10(np.maximum(power / max(power.max(), 1e-300), 1e-8)))
 
 
 def playable(wave: NDArray[Any]) -> NDArray[np.float32]:

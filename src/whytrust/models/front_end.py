@@ -38,9 +38,13 @@ class Magnitude(nn.Module):  # type: ignore[misc, name-defined]
             raise ValueError("waves must have at least one sample, got none; was the file empty?")
         if not len(waves):  # torch has no Fourier transform of nothing
             return waves[:, :1, None].expand(0, 1 + waves.shape[1] // self.hop, self.n_fft // 2 + 1)
+        return self.framed(nn.functional.pad(waves, (self.n_fft // 2, self.n_fft // 2)))
+
+    def framed(self, waves: Any) -> Any:
+        """As `forward`, but of waves that bring what lies before and after them: the first frame begins at the first sample."""
         wide = waves.to(torch.promote_types(waves.dtype, torch.float32))
         window = torch.hann_window(self.n_fft, dtype=torch.float64, device="cpu").to(wide)  # rounded once
-        spectrum = torch.stft(wide, self.n_fft, self.hop, window=window, center=True, pad_mode="constant", return_complex=True)
+        spectrum = torch.stft(wide, self.n_fft, self.hop, window=window, center=False, return_complex=True)
         return spectrum.abs().transpose(1, 2).to(waves.dtype)
 
     def coordinates(self, frames: int, width: int) -> tuple[Floats, Floats]:

@@ -82,7 +82,8 @@ def script(code: str) -> Markup:
 def allowed(code: str) -> Markup:
     """The element that has a browser refuse every request and every script but this one, should anything slip through."""
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
-    rules = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    rules = ("default-src 'none'; img-src data:; media-src data: blob:; style-src 'unsafe-inline'; "
+             f"script-src 'sha256-{digest}'")
     return tag("meta", http_equiv="Content-Security-Policy", content=rules)
 
 

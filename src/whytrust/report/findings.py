@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from whytrust import stats, verdicts
+from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
 from whytrust.report.strengths import strengths_of
 from whytrust.store import Store
@@ -55,7 +56,7 @@ def findings(store: Store) -> Plain:
     counts = _counts(records, store)
     return {
         "format": 1, "study": manifest.get("study"), "title": _title(about),
-        "model": {"name": about.get("model")}, "kind": "tabular" if "columns" in tried.cases[0] else "image",
+        "model": {"name": about.get("model")}, "kind": _kind(tried.cases[0]),
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
         "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
                                        if r["status"] == "failed"],
@@ -66,6 +67,7 @@ def findings(store: Store) -> Plain:
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
         "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
+        "directions": directions_of(records, ranked),
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
@@ -74,6 +76,10 @@ def findings(store: Store) -> Plain:
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
         "problems": list(store.problems), "caveats": list(CAVEATS)}
+
+
+def _kind(case: Record) -> str:
+    return "tabular" if "columns" in case else "sound" if "sound" in case else "image"
 
 
 def _title(about: Mapping[str, Any]) -> str:
@@ -332,7 +338,7 @@ def _attack(manifest: Mapping[str, Any], records: Sequence[Record], tried: Outco
     known = [r for r in done if r.get("truth") is not None]
     facts = [t["attack"] for t in tried.trials]
     spread = {}
-    for name in ("linf", "l2", "relative_l2", "iterations", "margin"):
+    for name in ("linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"):
         values = [f[name] for f in facts if f.get(name) is not None]
         spread[name] = {"median": float(np.median(values)), "max": float(max(values))} if values else None
     settings = manifest.get("spec", {}).get("attack")

@@ -1,4 +1,4 @@
-"""Section: some cases, with what each explainer pointed at drawn over the picture, for every k."""
+"""Section: some cases, with what each explainer pointed at drawn over the picture, for every k; sounds can be heard."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 from whytrust.pictures import html
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.pictures.shown import figures
+from whytrust.report.listen import CAUTION, SOUNDS, axes, listening, playable
 from whytrust.report.shapes import Shapes, shapes
 from whytrust.report.shown import Shown, packed
+from whytrust.report.sound import Sound, Waves
 from whytrust.report.words import Contender, Findings, breakable, contenders, count, known, percent, section
 
 K = 3
@@ -38,13 +40,15 @@ def gallery(findings: Findings, cases: Sequence[Shown]) -> Markup | None:
     deepest = min(max(case.parts for case in chosen), DEEPEST)
     marks = sum(MARK * min(case.parts, DEEPEST) * len(contenders(findings)) for case in chosen)
     room = max(LEAST, LARGEST - marks) // len(chosen)
-    drawn = [_case(findings, case, i, room) for i, case in enumerate(chosen)]
+    played, quality = playable([case.sound for case in chosen if case.sound])
+    heard = iter(played)
+    drawn = [_case(findings, case, i, room, next(heard) if case.sound else None) for i, case in enumerate(chosen)]
     steps = tag("nav", *(tag("a", tag("bdi", _name(case)), href=f"#case-{i}") for i, case in enumerate(chosen)), class_="steps",
                 aria_label="Cases") if len(chosen) > 1 else None
     left = f" Of {len(cases)} cases given the first {MOST} are shown." if len(cases) > MOST else ""
-    rows = all(case.clean is None for case in chosen)
-    about = tag("p", (ROWS if rows else PICTURES) + left)
-    return section("gallery", "Case by case", about, _slider(deepest), steps, *drawn)
+    words = SOUNDS if played else ROWS if all(case.clean is None for case in chosen) else PICTURES
+    about = [tag("p", words + left), tag("p", f"{CAUTION} {quality}".strip()) if played else None]
+    return section("gallery", "Case by case", *about, _slider(deepest), steps, *drawn)
 
 
 def _slider(deepest: int) -> Markup:
@@ -61,14 +65,23 @@ def _name(case: Shown) -> str:
     return str(case.record.get("name") or case.record.get("case") or "case")
 
 
-def _case(findings: Findings, case: Shown, number: int, room: int) -> Markup:
+def _case(findings: Findings, case: Shown, number: int, room: int, played: Waves | None) -> Markup:
     record = case.record
     before = str(record.get("clean_name") or record.get("clean_label", "?"))
     after = str(record.get("label_name") or record.get("label", "?"))
     title = tag("h3", tag("bdi", _name(case)), ": ", tag("bdi", before, class_="answer"), " became ",
                 tag("bdi", after, class_="answer"))
-    body = _row(findings, case, number) if case.clean is None else _pictures(findings, case, number, room)
-    return tag("article", title, _blindly(case), *body, class_="case", id=f"case-{number}")
+    body = _row(findings, case, number) if case.clean is None else _pictures(findings, case, number, room, played)
+    return tag("article", title, _where(case), _blindly(case), *body, class_="case", id=f"case-{number}")
+
+
+def _where(case: Shown) -> Markup | None:
+    """From which longer sound a sound was cut, and where."""
+    if case.sound is None:
+        return None
+    moment, source = case.sound.moment or "", str(case.record.get("source") or "")
+    said = [tag("bdi", words) for words in (source if source not in moment else "", moment) if words and words != _name(case)]
+    return tag("p", join(said, ", "), class_="aside") if said else None
 
 
 def _ks(case: Shown, number: int) -> Sequence[int]:
@@ -105,7 +118,7 @@ def _blindly(case: Shown) -> Markup | None:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def _pictures(findings: Findings, case: Shown, number: int, room: int) -> list[Markup]:
+def _pictures(findings: Findings, case: Shown, number: int, room: int, played: Waves | None) -> list[Markup]:
     if case.clean is None or case.adversarial is None or case.change is None or case.labels is None:
         raise ValueError(f"a case must have all pictures or none: case {case.record.get('case')!r} has some; use shown()")
     found = shapes(case.labels)
@@ -114,34 +127,46 @@ def _pictures(findings: Findings, case: Shown, number: int, room: int) -> list[M
     box = f"0 0 {html.number(found.width)} {html.number(found.height)}"
     lines = tag("g", *(tag("path", d=d, id=f"p{number}-{part}", vector_effect="non-scaling-stroke")
                        for part, d in found.paths.items()), id=f"lines-{number}")
-    coarse = max(case.labels.shape) < 60
+    coarse = max(case.labels.shape) < 60 and case.sound is None
     clean = tag("image", href=sources[0], width=found.width, height=found.height, preserveAspectRatio="none",
                 id=f"clean-{number}", image_rendering="pixelated" if coarse else None)
     kept = tag("svg", tag("defs", clean, lines), class_="kept", aria_hidden="true", focusable="false")
     before, after = str(case.record.get("clean_name", "")), str(case.record.get("label_name", ""))
+    heard = case.sound
+    # A spectrogram is white and black in turn: dark lines need a white border to be seen on both.
+    border = tag("use", href=f"#lines-{number}", class_="outlines border") if heard else None
+    cut = join([tag("use", href=f"#clean-{number}"), border, tag("use", href=f"#lines-{number}", class_="outlines")])
     one = [
-        _picture(box, tag("use", href=f"#clean-{number}"), "before", f"answer: {before}", "The untouched input"),
-        _image(box, found, sources[1], "after", f"answer: {after}", "The input after the attack", coarse),
-        _image(box, found, change, "the change", case.magnified, "The change, magnified", coarse),
-        _picture(box, join([tag("use", href=f"#clean-{number}"), tag("use", href=f"#lines-{number}", class_="outlines")]),
-                 f"{case.parts} parts", "what explainers rank", "The parts of the input"),
+        _picture(box, tag("use", href=f"#clean-{number}"), "before", f"answer: {before}", "The untouched input", heard),
+        _picture(box, _image(found, sources[1], coarse), "after", f"answer: {after}", "The input after the attack", heard),
+        _picture(box, _image(found, change, coarse), "the change", case.magnified, "The change, magnified", heard),
+        _picture(box, cut, f"{case.parts} parts", "what explainers rank", "The parts of the input", heard, "view cut"),
     ]
     orders, flips = case.trial.get("order") or {}, _flips(case)
     failed = case.trial.get("failed") or {}
     others = [_ranked(one_, orders.get(one_.name), flips.get(one_.name), failed.get(one_.name), found, number, box, case.parts)
               for one_ in contenders(findings) if one_.name in orders or one_.name in failed]
-    return [kept, tag("div", *one, class_="pictures inputs"), tag("div", *others, class_="pictures")]
+    kind = " sounds" if heard else ""
+    return [kept, tag("div", *one, class_=f"pictures inputs{kind}"),
+            *([listening(heard, played, _parts(case), _name(case))] if heard else []),
+            tag("div", *others, class_=f"pictures{kind}")]
 
 
-def _picture(box: str, content: Markup, title: str, words: str, spoken: str) -> Markup:
-    return tag("figure", tag("svg", content, viewBox=box, class_="view", role="img", aria_label=f"{spoken}: {words}"),
-               tag("figcaption", tag("b", title), tag("bdi", words)))
+def _picture(box: str, content: Markup, title: str, words: str, spoken: str, heard: Sound | None,
+             class_: str = "view") -> Markup:
+    view = tag("svg", content, viewBox=box, class_=class_, role="img", aria_label=f"{spoken}: {words}")
+    return tag("figure", view if heard is None else axes(view, heard), tag("figcaption", tag("b", title), tag("bdi", words)))
 
 
-def _image(box: str, found: Shapes, source: str, title: str, words: str, spoken: str, coarse: bool) -> Markup:
-    content = tag("image", href=source, width=found.width, height=found.height, preserveAspectRatio="none",
-                  image_rendering="pixelated" if coarse else None)
-    return _picture(box, content, title, words, spoken)
+def _image(found: Shapes, source: str, coarse: bool) -> Markup:
+    return tag("image", href=source, width=found.width, height=found.height, preserveAspectRatio="none",
+               image_rendering="pixelated" if coarse else None)
+
+
+def _parts(case: Shown) -> list[str]:
+    """A name for each part, however many the record gives."""
+    given = [str(name) for name in case.record.get("parts") or []]
+    return (given + [f"part {i + 1}" for i in range(len(given), case.parts)])[:case.parts]
 
 
 def _ranked(one: Contender, order: Any, bits: str | None, error: Any, found: Shapes, number: int, box: str, d: int) -> Markup:

@@ -10,6 +10,7 @@ from whytrust.pictures.html import join, stylesheet, tag
 from whytrust.pictures.styles import FRAGMENT, PAGE
 from whytrust.report.attack import attack
 from whytrust.report.curves import flip_curves
+from whytrust.report.directions import directions
 from whytrust.report.footnotes import caveats, failures, foot, pairs, repeat
 from whytrust.report.gallery import gallery
 from whytrust.report.script import SCRIPT
@@ -30,8 +31,9 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
     title = str(findings.get("title") or "Audit of explanations")
     head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
-    sections = [verdict_table(findings), flip_curves(findings), recovery(findings), fidelity(findings), attack(findings),
-                gallery(findings, cases), pairs(findings), repeat(findings), failures(findings), caveats(findings)]
+    sections = [verdict_table(findings), flip_curves(findings), directions(findings), recovery(findings), fidelity(findings),
+                attack(findings), gallery(findings, cases), pairs(findings), repeat(findings), failures(findings),
+                caveats(findings)]
     main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(),
                class_="whytrust audit", id="main")
     body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))

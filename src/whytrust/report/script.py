@@ -1,6 +1,8 @@
-"""The page's only script: it moves the gallery's k. Without it the page shows k = 3."""
+"""The page's only script: it moves the gallery's k and plays parts of sounds. Without it the page shows k = 3."""
 
 from __future__ import annotations
+
+from whytrust.report.listen_script import LISTEN
 
 SCRIPT = """(() => {
 "use strict";
@@ -33,4 +35,5 @@ addEventListener("beforeprint", () => {
   opened.forEach((one) => { one.open = true; });
 });
 addEventListener("afterprint", () => opened.forEach((one) => { one.open = false; }));
-})();"""
+})();
+""" + LISTEN

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats
 from whytrust.pictures import colours, raster
+from whytrust.report import sound as sounds
+from whytrust.report.sound import Sound
 
 Pixels = NDArray[np.uint8]
 LONGEST = 224
@@ -34,6 +36,7 @@ class Shown:
     magnified: str = ""
     before: tuple[Any, ...] = ()
     after: tuple[Any, ...] = ()
+    sound: Sound | None = None  # where the pictures are spectrograms
 
     @property
     def trial(self) -> Mapping[str, Any]:
@@ -62,6 +65,9 @@ def shown(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Show
     if clean.shape != adversarial.shape:
         raise ValueError(f"clean and adversarial must have one shape, got {clean.shape} and {adversarial.shape} in case "
                          f"{record.get('case')!r}; store both as the model takes them")
+    if record.get("sound"):
+        heard = sounds.sound(record, arrays)
+        return Shown(record, *sounds.spectrograms(clean, adversarial, heard.labels), sound=heard)
     if clean.ndim == 1:
         return Shown(record, None, None, None, None, before=tuple(clean.tolist()), after=tuple(adversarial.tolist()))
     labels = np.asarray(arrays["labels"]) if "labels" in arrays else np.zeros(_sides(clean, record), dtype=np.int32)

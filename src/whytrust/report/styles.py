@@ -145,6 +145,48 @@ _RULES = f"""
   font-size: .88em; line-height: 1.25; }}
 & .ranks td.part {{ padding-inline: .4em; }}
 & .ranks tbody th {{ white-space: nowrap; }}
+& .pictures.sounds {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 190px), 1fr)); }}
+& .pictures.inputs.sounds {{ grid-template-columns: repeat(4, minmax(0, 1fr)); margin-bottom: 8px; }}
+& .spectrum {{ display: grid; grid-template-columns: 46px minmax(0, 1fr); font-size: 11px; line-height: 1;
+  color: #57606a; }}
+& .hertz, & .seconds {{ position: relative; white-space: nowrap; overflow-wrap: normal; }}
+& .seconds {{ grid-column: 2; height: 17px; }}
+& .hertz span {{ position: absolute; inset-inline-end: 6px; transform: translateY(50%); }}
+& .hertz .first {{ transform: none; }}
+& .hertz .last {{ transform: translateY(100%); }}
+& .seconds span {{ position: absolute; top: 5px; transform: translateX(-50%); }}
+& .seconds .first {{ transform: none; }}
+& .seconds .last {{ transform: translateX(-100%); }}
+& .sounds .outlines {{ stroke: {INK}; stroke-width: 1.2px; }}
+& .sounds .outlines.border {{ stroke: #fff; stroke-width: 3px; }}
+& .sounds .view .part use {{ fill-opacity: .42; }}
+& .inputs.sounds figcaption {{ padding-inline-start: 46px; }}
+& .clickable {{ cursor: pointer; }}
+& .playing, & .hover {{ fill: none; stroke: #000; stroke-width: 2.8px; pointer-events: none; }}
+& .playing.under {{ stroke: #fff; stroke-width: 6px; }}
+& .cut .playing.under.alone {{ fill: #ffd43b; fill-opacity: .4; }}
+& .playing.rest:not(.under) {{ stroke-dasharray: 5 4; }}
+& .hover {{ stroke-width: 1.4px; }}
+& .playhead {{ stroke: #000; stroke-width: 1.2px; vector-effect: non-scaling-stroke; pointer-events: none; }}
+& .listen {{ background: #f6f7f9; border: 1px solid #e3e6ea; border-radius: 8px; padding: 10px 14px; margin: 0 0 18px; }}
+& .listen p {{ margin: 0; }}
+& .heard {{ display: grid; gap: 4px 18px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 260px), 1fr)); }}
+& .heard[hidden] {{ display: none; }}
+& .heard figure {{ margin: 0 0 6px; }}
+& .controls {{ display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin: 0 0 8px; }}
+& .controls .what {{ font-weight: 650; min-width: 3.6em; }}
+& button, & select {{ font: inherit; color: inherit; background: #fff; border: 1px solid #9aa2ac; border-radius: 6px;
+  min-height: 36px; padding: 2px 12px; max-width: 100%; }}
+& select {{ padding-inline: 8px; }}
+& button {{ cursor: pointer; }}
+& button:hover:not(:disabled) {{ border-color: {BLUE}; }}
+& button:disabled {{ color: #6b737d; background: #eceef1; cursor: default; }}
+& .play::before {{ content: "▶\\fe0e"; margin-inline-end: .5em; font-size: .85em; }}
+& .play[aria-pressed=true]::before, & .stop::before {{ content: "■"; margin-inline-end: .5em; }}
+& .play[aria-pressed=true] {{ background: {INK}; border-color: {INK}; color: #fff; }}
+& .who .play {{ display: block; min-height: 30px; padding: 0 9px; margin-top: 5px; }}
+& .said {{ min-height: 1.5em; font-weight: 650; }}
+& button:focus-visible, & select:focus-visible,
 & a:focus-visible, & summary:focus-visible, & input:focus-visible, & [tabindex]:focus-visible {{ outline: 3px solid {BLUE};
   outline-offset: 2px; border-radius: 3px; }}
 & .line:focus-visible {{ outline: none; }}
@@ -161,10 +203,16 @@ _PHONE = """
 & .choice > legend { float: none; margin-bottom: .3em; }
 & .choice > .panel { grid-column: 1 / -1; }
 & .pictures.inputs { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-& .pictures { grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 12px; }
+& .pictures, & .pictures.sounds { grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 12px; }
+& .pictures.inputs.sounds { grid-template-columns: minmax(0, 1fr); }
+& button, & select, & .who .play { min-height: 44px; }
+& .listen { padding: 10px; }
+& .controls > select { width: 100%; }
+& .controls > .what { width: 100%; }
 """
 
 _STACKED = """
+& .pictures.inputs.sounds { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 & .verdicts, & .verdicts tbody, & .verdicts tr { display: block; }
 & .verdicts thead { display: none; }
 & .tick-key { display: flex; }
@@ -188,6 +236,8 @@ _PRINT = """
 & h2, & h3, & summary { break-after: avoid; }
 & thead { display: table-header-group; }
 & .k-bar { position: static; }
+& .listen, & .who .play { display: none; }
+& .pictures.inputs.sounds { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 & #k-control:not([hidden]), & .steps { display: none; }
 & details::details-content { content-visibility: visible; block-size: auto; height: auto; }
 & .choice > .panel { display: block; }

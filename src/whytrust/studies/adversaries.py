@@ -20,6 +20,16 @@ FULL = "full"
 
 
 @dataclass(frozen=True, eq=False)
+class Played:
+    """The sounds behind two spectrograms, to listen to."""
+
+    clean: NDArray[np.float32]
+    changed: NDArray[np.float32]
+    rate: int
+    moment: str | None = None  # where in a longer sound this is
+
+
+@dataclass(frozen=True, eq=False)
 class Adversary:
     """An input before and after, and what the model says of both; `reached` is whether it was fooled."""
 
@@ -29,6 +39,7 @@ class Adversary:
     label: int
     reached: bool
     facts: dict[str, Any]
+    played: Played | None = None
 
 
 Found = dict[int, Adversary | Exception]

@@ -16,6 +16,7 @@ import whytrust.inputs as reading
 from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
+from whytrust.domains.audio import AudioParts
 from whytrust.domains.image import laid_out
 from whytrust.engine import Block, Result
 from whytrust.explainers import NAMES
@@ -23,6 +24,7 @@ from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips, Recovery
 from whytrust.measures.case import Answers
 from whytrust.question import Question
+from whytrust.studies import sounds
 from whytrust.studies.adversaries import FULL, Adversary
 from whytrust.studies.data import Data, Item, check_classes, sources
 
@@ -40,7 +42,8 @@ class AuditStudy:
 
     Every input is attacked; those that the model is fooled on are cases. `strengths` are further attacks, which stop at a
     margin: a ranking of explainers that depends on them is no finding. Parts are cut once, on the clean input, unless
-    `cut_on` says "adversarial" as in Hoedt et al. (2022).
+    `cut_on` says "adversarial" as in Hoedt et al. (2022). Where `attacked` is given, inputs are those of that model, and what
+    its preprocessing makes of them is explained: a waveform is attacked, and its spectrogram tried.
     """
 
     model: CheckedModel
@@ -60,6 +63,9 @@ class AuditStudy:
     spec: Mapping[str, Any] | None = None
     keep_arrays: bool = True
     command: str = ""  # how to do the same again
+    domain: str = "image"
+    attacked: CheckedModel | None = None
+    by_source: bool = False  # a block is all inputs of one source, which are attacked as one
 
     # --- what a run is --------------------------------------------------------------------------------------------
 
@@ -75,11 +81,16 @@ class AuditStudy:
 
     def _notes(self) -> list[str]:
         """What a reader must know of how the model was asked."""
-        return list(api.bytes_note(self.model, None if self._tabular else next(self._readable())[0]))
+        return list(api.bytes_note(self.model, next(self._readable())[0] if self.domain == "image" else None))
 
     def blocks(self) -> list[Block]:
-        """Inputs in blocks of fixed size."""
+        """Inputs in blocks of fixed size, or by where they come from."""
         ids = [item.id for item in self.data.items]
+        if self.by_source:
+            grouped: dict[str, list[str]] = {}
+            for item in self.data.items:
+                grouped.setdefault(item.source or item.id, []).append(item.id)
+            return [Block(f"{i:05d}", tuple(cases)) for i, cases in enumerate(grouped.values())]
         return [Block(f"{start // self.block:05d}", tuple(ids[start:start + self.block]))
                 for start in range(0, len(ids), self.block)]
 
@@ -104,7 +115,7 @@ class AuditStudy:
         for item in self.data.items:
             try:
                 value = self._prepared(item)
-                found = value, self.model(self._whole(value))[0]
+                found = value, self.model(self._whole(value, item))[0]
             except (ValueError, TypeError, OSError) as error:
                 errors.append(error)
             else:
@@ -166,27 +177,32 @@ class AuditStudy:
     def _prepared(self, item: Item) -> Any:
         """The input as the attack takes it: a picture as an array with its channels where the model wants them."""
         value = self.data.read(item)
-        return value if self._tabular else laid_out(value, self.model.layout)
+        return laid_out(value, self.model.layout) if self.domain == "image" else value
 
-    @property
-    def _tabular(self) -> bool:
-        return (self.of_parts or {}).get("background") is not None
-
-    def _whole(self, value: Any) -> Any:
-        cut = self._cut(value)
+    def _whole(self, value: Any, item: Item) -> Any:
+        cut = self._cut(value if self.attacked is None else sounds.preprocessed(self.attacked, value), item)
         return cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(self.seed))
 
-    def _cut(self, value: Any) -> LayeredParts:
-        parts = reading.cut(value, self.parts, self.model.layout, dict(self.of_parts or {}))
+    def _cut(self, value: Any, item: Item) -> LayeredParts:
+        parts: Any
+        if isinstance(self.parts, list | tuple):
+            parts = self.parts[int(item.id)].like(value)  # cut by the user, input by input
+        elif self.domain == "audio":
+            parts = AudioParts.cut(value, self.parts, **(self.of_parts or {}))
+        else:
+            parts = reading.cut(value, self.parts, self.model.layout, dict(self.of_parts or {}))
         if not isinstance(parts, LayeredParts):
-            raise TypeError(f"an audit lays one input over another, which {parts.domain} parts cannot be; it takes images and "
-                            "table rows")
+            raise TypeError(f"an audit lays one input over another, which {parts.domain} parts cannot be; it takes images, "
+                            "sounds and table rows")
         return parts
 
     def _attacked(self, given: Mapping[str, Any], strength: str, on_calls: OnCalls) -> dict[str, Adversary | Exception]:
         if not given:
             return {}
-        found = self.adversaries(self.model, list(given.values()), list(given), strength, self.seed, on_calls)
+        model = self.model if self.attacked is None else self.attacked
+        found = self.adversaries(model, list(given.values()), list(given), strength, self.seed, on_calls)
+        if self.attacked is not None:
+            found = {i: sounds.behind(self.attacked, one, self.data.rate) for i, one in found.items()}
         return {case: found[i] for i, case in enumerate(given)}
 
     def _result(self, item: Item, found: Adversary | Exception, others: Mapping[str, Adversary | Exception | None],
@@ -208,17 +224,21 @@ class AuditStudy:
 
     def _advice(self, item: Item, error: Exception) -> str:
         """Images of a folder have sizes of their own; the model's message cannot know the audit's word for that."""
-        of_a_file = isinstance(item.value, str | os.PathLike) and not self._tabular and self.data.size is None
+        of_a_file = isinstance(item.value, str | os.PathLike) and self.data.size is None
+        if of_a_file and self.domain == "audio" and "each input came with shape" in str(error):
+            return "; for sounds of several lengths say seconds=, which cuts out their middle and pads what is shorter"
         return ("; for images of several sizes say size=, the pixels of the middle square, which makes all of one size and RGB"
-                if of_a_file and "each input came with shape" in str(error) else "")
+                if of_a_file and self.domain == "image" and "each input came with shape" in str(error) else "")
 
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
                others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
-        cut = self._cut(found.clean if self.cut_on == "clean" else found.changed)
+        cut = self._cut(found.clean if self.cut_on == "clean" else found.changed, item)
         record |= {"clean_name": self.model.class_name(found.clean_label, self._columns), "d": len(cut.names),
                    "label_name": self.model.class_name(found.label, self._columns), "parts": list(cut.names)}
-        if self._tabular:
+        if self.domain == "tabular":
             record["columns"] = list(cut.over(found.clean).names)
+        elif self.domain == "audio":
+            record["sound"] = sounds.facts(cut, found, self.of_parts or {})
         else:
             record["channels_first"] = self.model.layout == "NCHW"
         trials = [self._trial(item, found, FULL, cut, on_calls)]
@@ -265,7 +285,9 @@ class AuditStudy:
     def _arrays(self, cut: LayeredParts, found: Adversary) -> dict[str, Any]:
         if not self.keep_arrays:
             return {}
-        if self._tabular:
+        if self.domain == "audio":
+            return sounds.arrays(cut, found)
+        if self.domain == "tabular":
             return {name: np.array(cut.like(row).view.values) for name, row in  # type: ignore[attr-defined]
                     (("clean", found.clean), ("adversarial", found.changed))}
         return {"clean": found.clean, "adversarial": found.changed, "labels": cut.labels}  # type: ignore[attr-defined]

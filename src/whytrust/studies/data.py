@@ -14,12 +14,13 @@ import numpy as np
 from whytrust import inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import near, need
-from whytrust.domains import image
+from whytrust.domains import audio, image
+from whytrust.studies import sounds
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One input: an array, a row or the path of an image."""
+    """One input: an array, a row or the path of an image or a sound."""
 
     id: str
     value: Any
@@ -43,16 +44,22 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The inputs of a study, and how images of any size are made to fit a net."""
+    """The inputs of a study, and how images and sounds of any size are made to fit a net."""
 
     items: tuple[Item, ...]
     what: str
     size: int | None = None  # the middle square, so many pixels wide
     resize: int | None = None  # the shorter side is first brought to so many
+    rate: int | None = None  # samples a second that sound files are brought to
+    seconds: float | None = None  # the middle of a sound, or all of a shorter one and then silence
 
     def read(self, item: Item) -> Any:
-        """The input itself; a file that is no image is one clear error."""
+        """The input itself; a file that is no image and no sound is one clear error."""
         value = item.value
+        if isinstance(value, Exception):
+            raise value
+        if is_sound(value):
+            return sounds.read(value, self.rate, self.seconds)
         if self.size is None:
             return value
         return square(value, self.size, self.resize or self.size)
@@ -104,25 +111,39 @@ def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
         raise ValueError(f"inputs must be a folder, an .npy file or arrays: {str(inputs)!r} does not exist")
     several = reading.several(inputs, options)
     if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 3 and inputs.shape[-1] not in (1, 3, 4):
-        return list(inputs)  # grey images; a single colour image would be one input, which is no audit
+        return list(inputs)  # grey images or spectrograms; a single colour image would be one input, which is no audit
+    if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 2 and inputs.shape[1] >= reading.WHOLE_SOUND:
+        return list(inputs)  # waveforms
     if several is None:
-        raise ValueError("an audit needs several inputs: a folder of images, a list, or an array with one input a row, got "
+        raise ValueError("an audit needs several inputs: a folder of images or sounds, a list, or an array with one input a "
+                         "row, got "
                          f"{type(inputs).__name__}{f' of shape {np.shape(inputs)}' if hasattr(inputs, 'shape') else ''}")
     return several
 
 
+def is_sound(value: Any) -> bool:
+    """Does this name a sound file?"""
+    return isinstance(value, str | os.PathLike) and Path(value).suffix.lower() in audio.SUFFIXES
+
+
 def _folder(folder: Path, by_folder: bool) -> Data:
-    """Every image of a folder; where all of them lie in sub-folders, those are their classes."""
-    paths = [Path(p) for p in reading.files(folder) if Path(p).suffix.lower() in image.SUFFIXES]
+    """Every image, or every sound, of a folder; where all of them lie in sub-folders, those are their classes."""
+    found = [Path(p) for p in reading.files(folder)]
+    pictures, heard = ([p for p in found if p.suffix.lower() in kind.SUFFIXES] for kind in (image, audio))
+    if pictures and heard:
+        raise ValueError(f"{folder} must hold images or sounds, got {len(pictures)} images and {len(heard)} sounds; keep them "
+                         "in folders of their own")
+    paths = pictures or heard
     if not paths:
-        raise ValueError(f"{folder} must hold images ({', '.join(image.SUFFIXES)}), got none")
+        raise ValueError(f"{folder} must hold images ({', '.join(image.SUFFIXES)}) or sounds ({', '.join(audio.SUFFIXES)}), "
+                         "got none")
     in_classes = all(len(p.relative_to(folder).parts) > 1 for p in paths) and not by_folder
     names = [str(p.relative_to(folder)) for p in paths]
     items = tuple(Item(f"{i:05d}", path, name, str(path.parent.relative_to(folder)) if by_folder else None,
                        path.relative_to(folder).parts[0] if in_classes else None)
                   for i, (path, name) in enumerate(zip(paths, names, strict=True)))
     classes = f" in {len({item.truth for item in items})} class folders" if in_classes else ""
-    return Data(items, f"{len(items)} images of {folder.name}{classes}")
+    return Data(items, f"{len(items)} {'images' if pictures else 'sounds'} of {folder.name}{classes}")
 
 
 def _labelled(data: Data, groups: Any, truths: Any) -> Data:

@@ -106,10 +106,10 @@ class _Claims:
                 test["call"] = "on par"
             test |= {what: times * test[what] for what in ("value", "low", "high")}
         self.made.append({"experiment": experiment, "where": where, "said": said, "tests": tests,
-                          "verdict": _verdict([test["call"] for test in tests.values()])})
+                          "verdict": verdict([test["call"] for test in tests.values()])})
 
 
-def _verdict(calls: Sequence[str]) -> str:
+def verdict(calls: Sequence[str]) -> str:
     """A claim about several explainers in one word or two."""
     so, not_so = sum(call in ("above", "on par") for call in calls), calls.count("below")
     if not calls:

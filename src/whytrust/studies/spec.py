@@ -14,20 +14,26 @@ from whytrust import api, loading
 from whytrust import inputs as reading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import generator, near, need
+from whytrust.core import LayeredParts, Parts, generator, near, need
 from whytrust.explainers import foreign
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures import Flips, Recovery
 from whytrust.measures.flips import BASELINES
+from whytrust.studies import sounds
 from whytrust.studies.adversaries import ByGradient, NearestRow
 from whytrust.studies.audit import BLOCK, AuditStudy
-from whytrust.studies.data import Data, gather
+from whytrust.studies.contents import Refilled
+from whytrust.studies.data import Data, gather, is_sound
 from whytrust.studies.described import described
+from whytrust.studies.excerpts import EXCERPTS, OfSongs, drawn, song_attack, songs_in
+from whytrust.studies.presets import EXPLAINERS, PRESETS, THIRTEEN, WITHOUT_GRADIENTS
 
 KEYS = {
     "model": "MODEL as on the command line", "model_options": "options of wt.model", "inputs": "a folder, an .npy file, a .csv "
     "file with a background, or demo", "limit": "so many inputs, evenly spread", "size": "images: pixels of the middle square",
-    "resize": "images: pixels of the shorter side before that", "groups": "folder, or a .txt file with a name an input",
+    "resize": "images: pixels of the shorter side before that", "rate": "sounds: samples a second", "seconds": "sounds: their "
+    "middle, so long", "explain_on": "input, or preprocessed: what the model's preprocess makes of it",
+    "excerpts": "songs: how many excerpts of either answer from each", "groups": "folder, or a .txt file with a name an input",
     "labels": "a .txt file with a class an input", "parts": "as in explain", "fill": "what hidden parts show",
     "background": "a .csv file of training rows", "explainers": "names, or tables with a method and its options",
     "attack": "a name, or a table with a method, targets, strengths and the attack's options", "trials": "which trials",
@@ -36,8 +42,6 @@ KEYS = {
     "keep_arrays": "whether inputs are kept beside the records",
 }
 """What a spec may say."""
-EXPLAINERS = ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam", "integrated_gradients/smoothgrad")
-WITHOUT_GRADIENTS = ("lime", "kernel_shap", "occlusion")
 NEAREST = "nearest"
 
 
@@ -75,28 +79,6 @@ def check_keys(spec: Mapping[str, Any], where: str) -> None:
         raise ValueError(f"{where} must say which model, such as model = \"demo:digits\"")
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "digits": {"model": "demo:digits", "inputs": "demo", "parts": "grid:4x4", "fill": 0.0,
-               "explainers": {name: {"samples": 500} if name == "lime" else {} for name in EXPLAINERS},
-               "attack": {"method": "pgd", "targets": "random", "epsilon": 4.0, "units": "input", "bounds": [0, 16],
-                          "iterations": 60, "stop": "never", "strengths": [0.0, 2.0]}},
-    "photos": {"model": "demo:photos", "inputs": "demo", "block": 2, "parts": "slic:16", "fill": 127.0,
-               "explainers": {name: {"samples": 512} if name == "lime" else {} for name in
-                              ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam",
-                               "saliency/smoothgrad", "guided_backprop/smoothgrad")},
-               "attack": {"method": "pgd", "targets": "random", "epsilon": 6.4, "step": 1.28, "units": "input",
-                          "bounds": [0, 255], "iterations": 100, "stop": "never", "strengths": [0.0]}},
-    "tabular": {"model": "demo:tabular", "inputs": "demo", "explainers": {name: {} for name in WITHOUT_GRADIENTS},
-                "attack": "nearest"},
-}
-"""Audits of the embedded models."""
-
-
-THIRTEEN = ("lime", *(f"{name}{how}" for how in ("", "/smoothgrad", "/smoothgrad2", "/vargrad") for name in
-                      ("integrated_gradients", "saliency", "guided_backprop")))
-"""The explainers of Hoedt et al. (2022)."""
-
-
 def listed(names: str, preset: str) -> dict[str, Any]:
     """Explainers as a,b,c, or all13; those that a preset has options for keep them."""
     own = PRESETS.get(preset, {}).get("explainers", {})
@@ -112,6 +94,8 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
     loaded = loading.load(str(spec["model"]), **of_model, **spec.get("model_options", {}))
     given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "limit", "size",
                                                                       "resize", "groups", "labels", "background")}
+    if loaded.detector is not None:
+        return _of_songs(spec, loaded, given)
     background = spec.get("background", loaded.explain_options.get("background"))
     if isinstance(background, str):
         background = need("pandas", "tables").read_csv(background)
@@ -119,6 +103,27 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
     if background is not None:
         given["background"] = background
     return settle(loaded.model, data, spec={**spec, "seed": given.get("seed", 0)}, **given)
+
+
+def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, Any]) -> AuditStudy:
+    """The study of a detector of singing: of the demo's songs, a folder of songs, or the test songs of an annotated set."""
+    wrong = [key for key in ("size", "resize", "groups", "labels", "background", "rate", "seconds", "explain_on", "block")
+             if key in spec]
+    if wrong:
+        raise ValueError(f"{wrong[0]} cannot be said of songs: a detector of singing knows its rate and its excerpts")
+    inputs = spec.get("inputs", "demo")
+    embedded = None if loaded.demo is None else loaded.demo.songs
+    songs = embedded if inputs == "demo" else songs_in(inputs)
+    if songs is None:
+        raise ValueError("inputs must name songs: a folder of sound files, or of audio with .lab files and split lists")
+    songs = songs.limited(spec.get("limit"))
+    signal, attack, margins = song_attack(given.pop("attack", None))
+    detector, excerpts = loaded.detector, given.pop("excerpts", EXCERPTS)
+    seed = given.get("seed", 0)
+    data = drawn(songs, detector.hearing, detector.threshold, excerpts, seed, f"{excerpts} excerpts of either answer from "
+                 f"each of {len(songs)} songs of {spec['model'] if inputs == 'demo' else Path(str(inputs)).name}")
+    made = OfSongs(songs, detector.hearing, detector.threshold, attack, signal, strengths_of(margins))
+    return settle(loaded.model, data, spec={**spec, "seed": seed}, attack=made, **{**loaded.explain_options, **given})
 
 
 def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> Data:
@@ -172,9 +177,9 @@ def _lines(given: Any) -> Any:
 
 def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
            trials: Any = None, seed: int = 0, ks: Any = (1, 3, 5), draws: int = 10, cut_on: str = "clean",
-           batch_size: int | None = None, block: int = BLOCK, keep_arrays: bool = True,
+           batch_size: int | None = None, block: int = BLOCK, keep_arrays: bool = True, explain_on: str = "input",
            spec: Mapping[str, Any] | None = None, **of_parts: Any) -> AuditStudy:
-    """A study, every choice checked before the first model call."""
+    """A study, every choice checked before the first model call; `attack` may be adversaries of songs, ready-made."""
     generator(seed)
     if not data.items:
         raise ValueError("an audit needs at least one input, got none")
@@ -183,10 +188,23 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
         raise TypeError(f"an audit has no option {wrong[0]!r}{near(wrong[0], known)}")
     chosen = _trials(trials)
+    domain = _domain(data, parts, of_parts)
+    _check_parts(parts, data, of_parts)
+    attacked = None
+    if domain == "audio":
+        data = replace(data, rate=sounds.rate_of(model, of_parts.get("rate")))
+        if data.rate is None and is_sound(data.items[0].value):
+            raise ValueError("sound files must be brought to the rate that the model was made for: pass rate=, in samples a "
+                             "second")
+        model, attacked, of_parts = sounds.settled(model, data.rate, of_parts, explain_on)
+        parts = "tf:5x4" if parts is None else parts
     settled = reading.prepare(dict(of_parts))
     first = data.items[0].value
-    rows = hasattr(first, "iloc") or isinstance(first, dict) or np.ndim(first) == 1
-    strengths, adversaries = _attack(model, attack, settled, of_parts.get("background"), rows)
+    rows = hasattr(first, "iloc") or isinstance(first, dict) or (np.ndim(first) == 1 and domain != "audio")
+    if isinstance(attack, OfSongs):
+        strengths, adversaries = attack.strengths, attack
+    else:
+        strengths, adversaries = _attack(attacked or model, attack, settled, of_parts.get("background"), rows, domain)
     if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
         raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
                          f"{len(strengths)} further strengths")
@@ -195,13 +213,43 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
             raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
     kept = (ks,) if isinstance(ks, int) else tuple(ks)
     named = _explainers(model, explainers)
-    settings = {"parts": parts, "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
+    cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
+    settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
+                "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
-    attacked = NEAREST if isinstance(adversaries, NearestRow) else attack
-    plain = dict(spec or {}) or described(model, named, attacked, of_parts, settings)
+    told = NEAREST if isinstance(adversaries, NearestRow) else attack
+    plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
-                      keep_arrays)
+                      keep_arrays, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs))
+
+
+def _check_parts(parts: Any, data: Data, of_parts: Mapping[str, Any]) -> None:
+    """Ready-made parts come one for each input, and were hidden as they were cut."""
+    if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray):
+        raise TypeError("an audit has several inputs, so ready-made parts must come as a list with one for each, got one")
+    if not isinstance(parts, list | tuple):
+        return
+    least = 1 + max(int(item.id) for item in data.items)
+    if len(parts) < least or not all(isinstance(one, LayeredParts) for one in parts):
+        raise TypeError(f"parts must be a text such as 'tf:5x4', or a list of parts with one for each input: expected {least} "
+                        f"that can be laid over one another, got {len(parts)}")
+    if any(name != "rate" for name in of_parts):
+        raise TypeError(f"parts were given ready-made, so {', '.join(of_parts)} cannot be set; set it where they are cut")
+
+
+def _domain(data: Data, parts: Any, of_parts: Mapping[str, Any]) -> str:
+    """image, audio or tabular, by the first input that is one; whatever else is told when it is cut."""
+    if of_parts.get("background") is not None:
+        return "tabular"
+    first: Any = next((item.value for item in data.items if not isinstance(item.value, Exception)), None)
+    if isinstance(parts, list | tuple):
+        return str(parts[0].domain) if parts and isinstance(parts[0], LayeredParts) else "image"
+    own = [name for name in reading.SPECS["audio"] if name not in reading.SPECS["image"]]
+    units = any(of_parts.get(name) is not None for name in ("rate", "hop_seconds", "band_edges_hz"))
+    heard = units or (isinstance(parts, str) and parts.partition(":")[0] in own)
+    waves = np.ndim(first) == 1 and np.size(first) >= reading.WHOLE_SOUND and not isinstance(first, dict)
+    return "audio" if heard or is_sound(first) or waves else "image"
 
 
 def _trials(given: Any) -> tuple[str, ...]:
@@ -238,6 +286,9 @@ def _made(label: str, one: Any) -> Any:
     part_names = {name for names in reading.OPTIONS.values() for name in names}
     options = dict(one) if isinstance(one, Mapping) else {"method": one}
     method = options.pop("method", label)
+    if "fill" in options:  # of this explainer alone
+        fill = options.pop("fill")
+        return Refilled(_made(label, {**options, "method": method}), fill)
     if foreign.is_ready_made(method):
         raise TypeError(f"an explainer of an audit must be able to explain anew, and {label!r} is values that are there "
                         f"already, {type(method).__name__}; pass what makes them, such as f(model, inputs, targets)")
@@ -253,14 +304,14 @@ def _label(one: Any) -> str:
     return str(inner or getattr(one, "__name__", type(one).__name__))
 
 
-def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any,
-            rows: bool) -> tuple[tuple[str, ...], Any]:
+def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any, rows: bool,
+            domain: str) -> tuple[tuple[str, ...], Any]:
     """(further strengths, what makes adversaries); `rows` is whether the inputs look like those of a table."""
     tabular = background is not None
     options = dict(given) if isinstance(given, Mapping) else {"method": given}
     method, targets, strengths = options.pop("method", None), options.pop("targets", "random"), options.pop("strengths", ())
     if method is None:
-        method = NEAREST if tabular else "pgd"
+        method = NEAREST if tabular else "carlini_wagner" if domain == "audio" else "pgd"
     if method == NEAREST:
         if not tabular:
             raise ValueError("attack 'nearest' takes the nearest training row of another class; pass background= training rows")
@@ -281,10 +332,9 @@ def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], backgr
     if targets is not None and (isinstance(targets, list | tuple) or np.ndim(targets) > 0):
         raise TypeError("targets must be 'random', one class for all inputs, or 'none' (away from what the model says), got a "
                         f"{type(targets).__name__}")
-    strengths = [strengths] if isinstance(strengths, int | float) else strengths
     if not isinstance(model, DifferentiableModel):
         raise TypeError(f"attack {method!r} follows gradients, and {model.name} has none; pass the torch module itself")
-    return tuple(dict.fromkeys(_strength(one) for one in strengths)), ByGradient(attack, targets)
+    return strengths_of(strengths), ByGradient(attack, targets)
 
 
 def _attack_of(method: Any, options: dict[str, Any]) -> Any:
@@ -308,6 +358,12 @@ def _attack_of(method: Any, options: dict[str, Any]) -> Any:
                             f"{near(name, allowed | {'targets', 'strengths'})}; it has {', '.join(sorted(allowed))}")
     made: Any = make
     return made(**{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})
+
+
+def strengths_of(margins: Any) -> tuple[str, ...]:
+    """Further strengths of an attack, by the margins at which it stops."""
+    several = [margins] if isinstance(margins, int | float) else margins
+    return tuple(dict.fromkeys(_strength(one) for one in several))
 
 
 def _strength(margin: Any) -> str:

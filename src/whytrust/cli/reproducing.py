@@ -1,0 +1,89 @@
+"""`whytrust reproduce`: a paper's experiments again, its tables and figures with the published numbers beside ours."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from whytrust.cli.runs import safe
+from whytrust.studies import reproduce, veracity_run
+
+PAPERS = {"plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
+OWN = {"plausible": ("few", "models"),
+       "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
+"""Options that one paper alone has."""
+FEW, SCALE, SEED = 20, 1.0, 0
+
+
+def add_to(commands: Any) -> None:
+    """The command and its options."""
+    again = commands.add_parser("reproduce", help="a paper's tables from one command")
+    again.add_argument("paper", metavar="PAPER", choices=tuple(PAPERS),
+                       help="; ".join(f"{name} ({what})" for name, what in PAPERS.items()))
+    again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
+                       help=f"plausible: {', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} "
+                       "(default all)")
+    again.add_argument("--data", help="plausible: a folder of ImageNet images. veracity: a folder of songs with .lab files, as "
+                       "Jamendo has them (default: synthesised ones), or for drawings a log-mel spectrogram, piece.npy")
+    again.add_argument("--scale", type=float, help="share of the images, or of the test songs (default 1)")
+    again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
+    again.add_argument("--jobs", type=int, default=1)
+    again.add_argument("--seed", type=int, help=f"default {SEED}")
+    images = again.add_argument_group("plausible")
+    images.add_argument("--few", type=int, help=f"images for recovery and for smoothed integrated gradients (default {FEW})")
+    images.add_argument("--models", help="a,b,c: efficientnet-lite0, torchvision:NAME, … (default "
+                        f"{','.join(reproduce.MODELS)})")
+    songs = again.add_argument_group("veracity")
+    songs.add_argument("--model", metavar="MODEL.safetensors", help="from whytrust train singing-voice; needed with a folder "
+                       "of songs")
+    usual, quick = veracity_run.USUAL, veracity_run.QUICK
+    songs.add_argument("--each", type=int, help=f"excerpts of either answer from each song (default {usual['each']})")
+    songs.add_argument("--samples", type=int, help=f"of LIME (default {usual['samples']})")
+    songs.add_argument("--iterations", type=int, help=f"steps of the attack, at most (default {usual['iterations']})")
+    songs.add_argument("--variant", help="of the attack: authors (their code, the default) or paper (its formula)")
+    songs.add_argument("--quick", action="store_true", default=None,
+                       help=f"{veracity_run.QUICK_SONGS} songs, each {quick['each']}, {quick['samples']} samples, "
+                       f"{quick['iterations']} iterations: to see what comes out, not to believe it")
+    songs.add_argument("--tune", action="store_true", default=None, help="also compare settings of the attack")
+    again.set_defaults(run=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    for paper, names in OWN.items():
+        given = [name for name in names if getattr(options, name) is not None]
+        if paper != options.paper and given:
+            raise ValueError(f"--{given[0]} belongs to `whytrust reproduce {paper}`, and is nothing that {options.paper} has")
+    return _plausible(options) if options.paper == "plausible" else _veracity(options)
+
+
+def _plausible(options: argparse.Namespace) -> int:
+    folder = options.out or "runs/plausible"
+    models = [name.strip() for name in options.models.split(",")] if options.models is not None else reproduce.MODELS
+    scale = SCALE if options.scale is None else options.scale
+    few, seed = FEW if options.few is None else options.few, SEED if options.seed is None else options.seed
+    try:
+        reproduce.plausible(options.experiment, options.data, scale, few, models, folder, options.jobs, seed)
+    except KeyboardInterrupt:
+        return _interrupted(folder)
+    print(reproduce.report(folder, options.json, options.experiment))
+    return 0
+
+
+def _veracity(options: argparse.Namespace) -> int:
+    names = ("experiment", "data", "scale", "out", "jobs", "seed", "model", "each", "samples", "iterations", "variant", "tune")
+    asked = veracity_run.Asked(**{name: getattr(options, name) for name in names}, quick=bool(options.quick))
+    if asked.data is None and not (asked.folder / "manifest.json").is_file():
+        print("whytrust: no --data, so this is run on synthesised music, not on recordings", file=sys.stderr)
+    try:
+        veracity_run.veracity(asked)
+    except KeyboardInterrupt:
+        return _interrupted(asked.folder)
+    print(veracity_run.report(asked.folder, options.json, asked.experiment))
+    return 0
+
+
+def _interrupted(folder: str | Path) -> int:
+    print(f"whytrust: interrupted; {safe(str(folder))}", file=sys.stderr)
+    return 130

@@ -1,0 +1,104 @@
+"""Sounds as they come: files, arrays that must be checked, and the value that stands for silence."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.core import Floats, need
+
+SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", ".w64")
+FILLS = ("zero", "min", "mean")
+
+
+def read(path: str | os.PathLike[str], rate: int | None = None) -> tuple[NDArray[np.float32], int]:
+    """A sound file as one channel of float32 and its rate; channels are averaged, `rate` resamples."""
+    soundfile = need("soundfile", "audio")
+    if not Path(path).is_file():
+        raise ValueError(f"a sound file must exist, got {os.fspath(path)!r}, which is no file; check the path")
+    try:
+        samples, own_rate = soundfile.read(os.fspath(path), dtype="float32", always_2d=True)
+    except soundfile.SoundFileError as error:
+        raise ValueError(f"{os.fspath(path)!r} must be a sound file that libsndfile reads ({', '.join(SUFFIXES)}), "
+                         f"got an unreadable one ({error})") from error
+    wave = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)
+    if rate is not None and whole_rate(rate) != own_rate:
+        wave = need("soxr", "audio").resample(wave, own_rate, whole_rate(rate))
+    if not len(wave):
+        raise ValueError(f"a sound file must hold at least one sample, got {os.fspath(path)!r}, which is empty")
+    return np.ascontiguousarray(wave, dtype=np.float32), int(own_rate if rate is None else rate)
+
+
+def whole_rate(rate: Any) -> int:
+    """Samples a second, or one clear error."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or float(rate) % 1 != 0 or rate < 1:
+        raise ValueError(f"rate must be a whole number of samples a second, got {rate!r}")
+    return int(rate)
+
+
+def checked(sound: Any, rate: Any = None, units: bool = False) -> NDArray[Any]:
+    """A copy of the samples or cells, or one clear error."""
+    array = np.array(sound)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"a sound must be an array of real numbers, got {type(sound).__name__} of {array.dtype}")
+    if array.ndim not in (1, 2) or not array.size:
+        raise ValueError(f"a sound must be a waveform (samples,) or a spectrogram (frames, bands) that is not empty, "
+                         f"got shape {array.shape}; pass one sound at a time")
+    if array.ndim == 2 and (rate is not None or (not units and min(array.shape) <= 2 and max(array.shape) >= 1000)):
+        raise ValueError(f"a waveform must be (samples,), got shape {array.shape}; {without_channels(array.shape)}; if it is a "
+                         "spectrogram, leave rate out and pass hop_seconds instead")
+    if array.ndim == 1 and array.dtype.kind == "u":
+        raise TypeError(f"a waveform must be of signed numbers, got {array.dtype}, whose silence is unknown; "
+                        "subtract its centre and pass float32")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"a sound must be finite, got {array[place]} at {place if len(place) > 1 else place[0]}; "
+                         "replace such values first")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def fitting(other: Any, sound: NDArray[Any]) -> NDArray[Any]:
+    """Another sound that can be laid over this one, or one clear error."""
+    shape = np.shape(other)
+    if shape != sound.shape:
+        kind = "samples" if sound.ndim == 1 else "frames and bands"
+        raise ValueError(f"the other sound must have this one's shape, {sound.shape}, got {shape}; pass one with as many "
+                         f"{kind}")
+    return checked(other, units=True)
+
+
+def without_channels(shape: tuple[int, ...]) -> str:
+    """What to do with a sound whose array has an axis for channels; of one, only the user knows if the model wants the axis."""
+    axis = int(np.argmin(shape))
+    alone, back = ("x[:, 0]", "waves[..., None]") if axis else ("x[0]", "waves[:, None]")
+    return f"average the channels, x.mean(axis={axis})" if shape[axis] > 1 else (
+        f"pass {alone}, and where the model wants the axis of one channel, wt.model(…, preprocess=lambda waves: {back})")
+
+
+def level(fill: Any, values: NDArray[Any], dtype: np.dtype[Any]) -> float:
+    """The value of a hidden place: a statistic of all values, or the number itself, as `dtype` can hold it."""
+    if isinstance(fill, str):
+        if fill not in FILLS:
+            raise ValueError(f"fill must be {', '.join(FILLS)} or a number, got {fill!r}")
+        found = {"zero": 0.0, "min": float(values.min()), "mean": float(values.mean(dtype=np.float64))}[fill]
+    elif isinstance(fill, int | float | np.number) and not isinstance(fill, bool) and math.isfinite(fill):
+        found = float(fill)
+    else:
+        raise TypeError(f"fill must be {', '.join(FILLS)} or a finite number, got {fill!r}")
+    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    if not limits.min <= found <= limits.max:
+        raise ValueError(f"fill must be a number that {dtype}, the type of the sound, can hold, got {fill!r}")
+    return round(found) if dtype.kind in "iu" else found
+
+
+def as_type(waves: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Samples as numbers of another type; whole numbers are clipped at its ends rather than wrapped around."""
+    if dtype.kind == "f":
+        return waves.astype(dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(waves), limits.min, np.nextafter(float(limits.max) + 1, 0)).astype(dtype)

@@ -1,0 +1,178 @@
+"""Excerpts of songs on trial: a song is attacked as a whole, and what its excerpts look like is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.attacks.carlini_wagner import SPECTROGRAM, CarliniWagner
+from whytrust.attacks.song import AttackedSong, attack_song
+from whytrust.checked import CheckedModel
+from whytrust.core import generator, near
+from whytrust.domains import audio
+from whytrust.models.songs import CLASSES, FRAME_RATE, FRAMES, HOP, RATE, REACH, SILENT, Song, Songs
+from whytrust.studies.adversaries import FULL, Adversary, Found, OnCalls, Played, margin_of
+from whytrust.studies.data import Data, Item
+from whytrust.studies.songs import jamendo
+
+SIGNALS: dict[str, dict[str, float]] = {"waveform": {"epsilon": 0.01, "step": 0.0003, "alpha": 2.0}, "magnitude": SPECTROGRAM}
+"""What is attacked, and with which settings by default: those of the papers."""
+EXCERPTS = 4
+"""Excerpts of either answer, from each song."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfSongs:
+    """Adversaries of excerpts, by attacking the songs they are from: one perturbation for the whole song.
+
+    An excerpt's id is "song.frame". Excerpts of one song share their perturbation, so they are of one source.
+    """
+
+    songs: Songs
+    hearing: Any  # of waveforms
+    threshold: float
+    attack: CarliniWagner
+    signal: str = "waveform"
+    strengths: tuple[str, ...] = ()
+
+    def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
+                 on_calls: OnCalls) -> Found:
+        """One adversary an excerpt, or its error."""
+        found: Found = {}
+        for number in dict.fromkeys(song_of(case) for case in ids):
+            mine = [i for i, case in enumerate(ids) if song_of(case) == number]
+            try:
+                song = self.songs[number]
+                attacked = self.attacked(song, strength, on_calls)
+                found |= self._excerpts(model, song, attacked, {i: given[i] for i in mine}, ids, on_calls)
+            except (ValueError, TypeError, OSError) as error:
+                found |= dict.fromkeys(mine, error)
+        return found
+
+    def attacked(self, song: Song, strength: str, on_calls: OnCalls) -> AttackedSong:
+        """The song, moved as far as this strength says."""
+        method = self.attack if strength == FULL else replace(self.attack, stop="success", margin=margin_of(strength))
+        heard = self.heard
+        return attack_song(method, heard, song.wave if self.signal == "waveform" else self.hearing.magnitude(song.wave),
+                           self.threshold, on_calls)
+
+    @property
+    def heard(self) -> Any:
+        """The detector on what is attacked."""
+        return self.hearing if self.signal == "waveform" else replace(self.hearing, signal=self.signal)
+
+    def waves(self, song: Song, attacked: AttackedSong) -> NDArray[np.float32]:
+        """The attacked song to listen to."""
+        if self.signal == "waveform":
+            return attacked.adversarial
+        made: NDArray[np.float32] = self.hearing.resynthesised(song.wave, attacked.adversarial)
+        return made
+
+    def _excerpts(self, model: CheckedModel, song: Song, attacked: AttackedSong, given: Mapping[int, Any], ids: Sequence[str],
+                  on_calls: OnCalls) -> Found:
+        heard, waves = excerpts_of(self.heard.log_mel(attacked.adversarial)), self.waves(song, attacked)
+        frames = {i: frame_of(ids[i]) for i in given}
+        changed = np.stack([heard(frames[i]) for i in given])
+        labels = [model.labels(model(batch)) for batch in (np.stack(list(given.values())), changed)]
+        on_calls(2 * len(given))
+        facts = attacked.facts() | {"epsilon": self.attack.epsilon, "signal": self.signal}
+        return {i: Adversary(given[i], changed[j], int(labels[0][j]), int(labels[1][j]), labels[0][j] != labels[1][j], facts,
+                             Played(stretch(song.wave, frames[i]), stretch(waves, frames[i]), RATE))
+                for j, i in enumerate(given)}
+
+
+def song_of(case: str) -> int:
+    """The number of the song."""
+    return int(case.partition(".")[0])
+
+
+def frame_of(case: str) -> int:
+    """The frame that the excerpt is about."""
+    return int(case.partition(".")[2])
+
+
+def excerpts_of(log_mel: NDArray[np.float32]) -> Callable[[int], NDArray[np.float32]]:
+    """(frame) -> the excerpt around it; beyond the song there is silence."""
+    padded = np.pad(log_mel, ((REACH, REACH), (0, 0)), constant_values=np.float32(SILENT))
+    return lambda frame: padded[frame:frame + FRAMES]
+
+
+def stretch(wave: NDArray[np.float32], frame: int) -> NDArray[np.float32]:
+    """The samples of the excerpt around a frame."""
+    start, end = (frame - REACH) * HOP - HOP // 2, (frame + REACH + 1) * HOP - HOP // 2
+    return np.pad(wave[max(start, 0):end], (max(-start, 0), max(end - len(wave), 0)))
+
+
+# --- which excerpts ---------------------------------------------------------------------------------------------------
+
+
+def drawn(songs: Songs, hearing: Any, threshold: float, excerpts: int, seed: int, what: str) -> Data:
+    """So many excerpts of either answer from each song, drawn at random before anything is attacked.
+
+    So the share of them that is fooled is that of the song's frames. A song that cannot be read is one item, which says why.
+    """
+    if isinstance(excerpts, bool) or not isinstance(excerpts, int) or excerpts < 1:
+        raise ValueError(f"excerpts must be a whole number >= 1, of either answer from each song, got {excerpts!r}")
+    items: list[Item] = []
+    for number, name in enumerate(songs.names):
+        try:
+            song = songs[number]
+            sung, heard = hearing.probabilities(song.wave) > threshold, excerpts_of(hearing.log_mel(song.wave))
+        except (ValueError, TypeError, OSError) as error:
+            items.append(Item(f"{number:03d}.00000", error, name, name))
+            continue
+        truth = None if song.sung is None else song.labels
+        items += [Item(f"{number:03d}.{frame:05d}", heard(frame), f"{name} at {frame / FRAME_RATE:.2f} s", name,
+                       None if truth is None else CLASSES[int(truth[frame])])
+                  for frame in chosen(sung, excerpts, seed, number)]
+    return Data(tuple(items), what, rate=RATE)
+
+
+def songs_in(folder: str | Path) -> Songs:
+    """The test songs of an annotated set, or every song of a folder without annotations."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise ValueError(f"inputs must be a folder of songs, got {str(folder)!r}, which is none")
+    if next(root.rglob("*.lab"), None) is not None:
+        return jamendo(root).test
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in audio.SUFFIXES)
+    if not paths:
+        raise ValueError(f"{folder} must hold songs ({', '.join(audio.SUFFIXES)}), got none")
+    return Songs(tuple(str(path.relative_to(root)) for path in paths), partial(_read, tuple(paths)))
+
+
+def _read(paths: Sequence[Path], number: int) -> Song:
+    return Song(paths[number].stem, audio.read(paths[number], RATE)[0], None)
+
+
+def chosen(sung: NDArray[np.bool_], excerpts: int, seed: int, number: int) -> list[int]:
+    """Frames of either answer, in order; those whose excerpt would reach beyond the song are left out."""
+    whole = np.arange(REACH, len(sung) - REACH)
+    rng, found = generator(seed, "excerpts", number), []
+    for answer in (True, False):
+        there = whole[sung[whole] == answer]
+        found += rng.choice(there, min(excerpts, len(there)), replace=False).tolist()
+    return sorted(found)
+
+
+def song_attack(given: Any) -> tuple[str, CarliniWagner, Any]:
+    """(signal, attack, margins of further strengths) of what a spec says about the attack on songs."""
+    options = dict(given) if isinstance(given, Mapping) else {} if given is None else {"method": given}
+    method, signal, margins = options.pop("method", "carlini_wagner"), options.pop("signal", "waveform"), options.pop(
+        "strengths", ())
+    if method != "carlini_wagner":
+        raise ValueError(f"songs are attacked as a whole, by attack 'carlini_wagner', got {method!r}")
+    if signal not in SIGNALS:
+        raise ValueError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}{near(str(signal), SIGNALS)}")
+    allowed = {field.name for field in fields(CarliniWagner)}
+    for name in options:
+        if name not in allowed:
+            raise TypeError(f"carlini_wagner has no option {name!r}{near(name, allowed | {'signal', 'strengths'})}")
+    settings: dict[str, Any] = {**SIGNALS[signal], "stop": "never", **options}
+    return signal, CarliniWagner(**settings), margins

@@ -1,0 +1,20 @@
+"""The papers that can be done again, and which of them a run's folder is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from whytrust.store import Store
+from whytrust.studies import reproduce, veracity_run
+
+Report = Callable[[Path, bool, str], str]
+"""(folder, as JSON?, experiment) -> what a run has found so far beside what was published."""
+REPORTS: dict[str, Report] = {"plausible": reproduce.report, "veracity": veracity_run.report}
+
+
+def report_of(folder: str | Path) -> Report | None:
+    """How the run in a folder is reported on, finished or not; None where it is no reproduction of a paper."""
+    if not (Path(folder) / "manifest.json").is_file():
+        return None
+    return REPORTS.get(str(Store.open(folder).manifest.get("study")))
