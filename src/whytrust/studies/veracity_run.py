@@ -153,9 +153,10 @@ def _study(asked: Asked, kept: Mapping[str, Any] | None) -> engine.Study:
     tune, tuned = chosen.pop("tune"), QUICK_TUNED if asked.quick else was.get("tuned", TUNED)
     kinds, count = _kinds(asked, was, tune), _songs_asked(asked, len(songs.test), was)
     valid = songs.valid.limited(max(math.ceil(len(songs.valid) * count / len(songs.test)), 1))
+    what = f"{count} of {len(songs.test)} songs: {songs.what}" if count < len(songs.test) else f"{count} songs: {songs.what}"
     options = {**chosen, "tune": tune, "tuned": tuned, "songs": count, "kinds": list(kinds)}
     return study.VeracityStudy(
-        detector, SongSet(songs.what, songs.train, valid, songs.test.limited(count)), **chosen, kinds=kinds, seed=seed,
+        detector, SongSet(what, songs.train, valid, songs.test.limited(count)), **chosen, kinds=kinds, seed=seed,
         grid=_grid() if "tuning" in kinds else {}, tuned_iterations=min(tuned, chosen["iterations"]),
         facts={"synthesised": made, "options": options})
 
@@ -190,7 +191,7 @@ def _heard(asked: Asked) -> tuple[Any, SongSet, bool]:
     else:
         demo = importlib.import_module("whytrust.models.demos").load("singing")
         detector, test, learnt = demo.detector, demo.songs, "a detector that learnt from other such pieces"
-    return detector, SongSet(f"{len(test)} synthesised pieces of {SECONDS:g} s, with {learnt}", test[:0], valid, test), True
+    return detector, SongSet(f"synthesised pieces of {SECONDS:g} s, with {learnt}", test[:0], valid, test), True
 
 
 def _read(model: str) -> Any:
