@@ -225,7 +225,7 @@ def test_songs_of_one_s_own_are_run_once_and_then_reported(annotated, tmp_path, 
     out = str(tmp_path / "own")
     folder = veracity_run.veracity(Asked("detector", data=str(annotated), model="net.safetensors", out=out))
     text = (folder / "tables.md").read_text()
-    assert "Run on 1 songs: songs: 1 + 1 + 1 songs to train, tune and test on, with the detector net.safetensors" in text
+    assert "Run on 1 of 1 test songs (songs: 1 + 1 + 1 songs to train, tune and test on, with the detector net.safetensors)" in text
     assert "not comparable one to one" in text
     monkeypatch.setattr(veracity_run, "_study", lambda *args: pytest.fail("a run of a user's songs is reported on, not begun again"))
     assert veracity_run.veracity(Asked("detector", out=out)) == folder

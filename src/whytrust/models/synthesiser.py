@@ -303,7 +303,7 @@ def _levelled(sound: Wave) -> Wave:
 
 def _mixed(voice: Wave, air: Wave, played: Wave, percussion: Wave, rng: Rng) -> dict[str, Wave]:
     """The stems as they are in the mix: balanced, in a room, equalised, evened out, and made as loud as the piece shall be."""
-    balance = {"percussion": 10 ** rng.uniform(-0.6, 0.2), "voice": 10 ** (rng.triangular(-1, 8, 13) / 20)}
+    balance = {"percussion": 10 ** rng.uniform(-0.6, 0.2), "voice": 10 ** (rng.triangular(3, 9, 14) / 20)}
     backing = _levelled(played) + _levelled(percussion) * np.float32(balance["percussion"])
     scale = _loudness(backing) or 1.0
     loudness = _loudness(voice) or 1.0

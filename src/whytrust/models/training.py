@@ -44,9 +44,8 @@ OnUpdate = Callable[[int, float], None]
 class Schedule:
     """How a detector is trained; the same schedule, songs, version of torch and kind of processor give the same weights.
 
-    As it stands it is the paper's, 40 000 updates, which take a processor's core the better part of a day. Segments longer than
-    115 frames give an answer for every ninth frame of them, at little more than the cost of one: less work for as many answers,
-    but the answers of one segment are alike.
+    As it stands it is the paper's, 40 000 updates, which take a processor's core some eight hours. Segments longer than 115
+    frames give one more answer for every nine frames more: less work for as many answers, but those of one segment are alike.
     """
 
     epochs: int = 20

@@ -153,7 +153,7 @@ def _study(asked: Asked, kept: Mapping[str, Any] | None) -> engine.Study:
     tune, tuned = chosen.pop("tune"), QUICK_TUNED if asked.quick else was.get("tuned", TUNED)
     kinds, count = _kinds(asked, was, tune), _songs_asked(asked, len(songs.test), was)
     valid = songs.valid.limited(max(math.ceil(len(songs.valid) * count / len(songs.test)), 1))
-    what = f"{count} of {len(songs.test)} songs: {songs.what}" if count < len(songs.test) else f"{count} songs: {songs.what}"
+    what = f"{count} of {len(songs.test)} test songs ({songs.what})"
     options = {**chosen, "tune": tune, "tuned": tuned, "songs": count, "kinds": list(kinds)}
     return study.VeracityStudy(
         detector, SongSet(what, songs.train, valid, songs.test.limited(count)), **chosen, kinds=kinds, seed=seed,
