@@ -1,4 +1,4 @@
-"""Modules in eval mode while they are asked, and as they were afterwards."""
+"""How torch is while it is asked or trained, and as it was afterwards: modules in eval mode, a number of threads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from whytrust.core import need
 
 _MODES = threading.Lock()
 _ASKED: dict[int, int] = {}  # submodules that were in training mode, by id, and how many threads ask them now
@@ -31,3 +33,15 @@ def evaluating(*modules: Any) -> Iterator[None]:
                 if not _ASKED[key]:
                     del _ASKED[key]
                     module.training = True
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Sums that are split among another number of threads round differently, and training makes another net of that."""
+    torch = need("torch", "torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

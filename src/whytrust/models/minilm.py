@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import json
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.backends.huggingface import quiet
+from whytrust.backends.torch_modes import threads
 from whytrust.core import MissingExtra, need
 from whytrust.progress import Progress
 
@@ -54,7 +54,7 @@ def fine_tuned(texts: Sequence[str], labels: Sequence[str], recipe: Recipe = REC
         return found
     with quiet():
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
-        with torch.random.fork_rng(devices=[]), _threads(recipe.threads):
+        with torch.random.fork_rng(devices=[]), threads(recipe.threads):
             torch.manual_seed(recipe.seed)
             model = _trained(source, tokenizer, texts, labels, recipe)
         tokenizer.model_max_length = recipe.max_length
@@ -151,15 +151,3 @@ def _keep(folder: Path, model: Any, tokenizer: Any) -> None:
             shutil.rmtree(made, ignore_errors=True)
     except OSError as error:
         warnings.warn(f"the fine-tuned MiniLM could not be kept and will be trained again ({error})", stacklevel=3)
-
-
-@contextlib.contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """Sums round differently with another number of threads, so it is part of the recipe."""
-    torch = need("torch", "torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

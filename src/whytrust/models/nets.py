@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust.backends.torch_modes import threads
 from whytrust.core import Floats, need
 
 torch = need("torch", "torch")
@@ -22,7 +21,7 @@ def digits_batch(batch: Any) -> Any:
 
 def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
     """Two convolutions and a linear layer; the same weights every time, and torch's global state as it was."""
-    with torch.random.fork_rng(devices=[]), _one_thread():
+    with torch.random.fork_rng(devices=[]), threads(1):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
                             nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
@@ -34,17 +33,6 @@ def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
                 nn.functional.cross_entropy(net(inputs[part]), targets[part]).backward()
                 optimiser.step()
     return net.eval()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums that are split among threads round differently, and training makes another net of that."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def photo_batch(batch: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust.backends.torch_modes import threads
 from whytrust.core import generator, need
 from whytrust.models import checkpoints
 from whytrust.models.augmentation import BINS, Warp, span
@@ -125,7 +126,7 @@ def train(songs: Sequence[Song], schedule: Schedule = PAPER, folder: str | os.Pa
     material = prepared(songs, schedule, place)
     kept = None if place is None else place / f"checkpoint-seed-{schedule.seed}.safetensors"
     about = {"schedule": asdict(schedule), "data": material.digest, "torch": torch.__version__}
-    with _threads(schedule.threads), torch.random.fork_rng(devices=[]):
+    with threads(schedule.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(generator(schedule.seed, "weights").integers(2**63)))
         net = SingingVoiceNet()
         for drop in net.drops:
@@ -286,13 +287,3 @@ def _interrupted_between_updates() -> Iterator[Callable[[], bool]]:
         yield asked.is_set
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

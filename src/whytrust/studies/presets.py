@@ -17,7 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
                                "saliency/smoothgrad", "guided_backprop/smoothgrad")},
                "attack": {"method": "pgd", "targets": "random", "epsilon": 6.4, "step": 1.28, "units": "input",
                           "bounds": [0, 255], "iterations": 100, "stop": "never", "strengths": [0.0]}},
-    "singing": {"model": "demo:singing", "inputs": "demo", "excerpts": 2,
+    "singing": {"model": "demo:singing", "inputs": "demo", "excerpts": 2, "batch_size": 8,
                 "explainers": {name: {"samples": 1024} if name == "lime" else {} for name in
                                ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam", "occlusion")},
                 "attack": {"method": "carlini_wagner", "signal": "waveform", "iterations": 150, "strengths": [0.0]}},

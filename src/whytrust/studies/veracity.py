@@ -40,6 +40,8 @@ DIRECTIONS = CLASSES
 CONTENTS = ("zero", "min")
 """What hidden segments may hold, beside the mean."""
 SAMPLES, EACH, ITERATIONS = 8192, 10, 1000
+BATCH = 8
+"""Excerpts that the net is asked about together: larger batches fall out of a processor's cache."""
 KINDS = ("detector", "excerpts", "drawings", "settling", "tuning")
 OnCalls = Callable[[int], None]
 
@@ -192,7 +194,7 @@ class VeracityStudy:
 
     def _tried(self, case: str, clean: Any, changed: Any, label: int, slot: int, on_calls: OnCalls) -> dict[str, Any]:
         """The flips, with all that scored positively, and recovery; `lime:zero` is LIME with other contents."""
-        trial = Case(self.model, self.cut(changed), clean, label, 1 - label, None, on_calls)
+        trial = Case(self.model, self.cut(changed), clean, label, 1 - label, BATCH, on_calls)
         first = slot < self.contents
 
         def explain(question: Question) -> Answers:
@@ -253,7 +255,7 @@ class VeracityStudy:
         if frame is None:
             return Result(record, {})
         excerpt = excerpts_of(self.detector.hearing.log_mel(song.wave))(frame)
-        question = Question(self.model, self.cut(excerpt), 1, on_calls=on_calls)
+        question = Question(self.model, self.cut(excerpt), 1, BATCH, on_calls=on_calls)
         return Result({**record, "status": "ok", **settled(question, self.samples, generator(self.seed, "settling", case))}, {})
 
     def _tuning(self, case: str, signal: str, number: int, on_calls: OnCalls) -> Result:
