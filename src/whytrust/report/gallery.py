@@ -80,7 +80,8 @@ def _where(case: Shown) -> Markup | None:
     if case.sound is None:
         return None
     moment, source = case.sound.moment or "", str(case.record.get("source") or "")
-    said = [tag("bdi", words) for words in (source if source not in moment else "", moment) if words and words != _name(case)]
+    given = (source if source not in moment else "", moment)
+    said = [tag("bdi", words) for words in given if words and words not in _name(case)]
     return tag("p", join(said, ", "), class_="aside") if said else None
 
 
