@@ -13,10 +13,9 @@ from whytrust.models.training import Schedule  # noqa: E402
 TINY = Recipe(Schedule(epochs=1, updates=1, batch=2), pieces=(4, 2, 2), seconds=4.0)
 
 
-def test_the_embedded_detector_errs_on_about_a_tenth_of_the_frames_of_unseen_pieces(singing_detector):
-    """9 % where it was measured; another kind of processor rounds differently, and trains a slightly other net."""
+def test_the_embedded_detector_errs_on_at_most_a_tenth_of_the_frames_of_unseen_pieces(singing_detector):
     net, facts = singing_detector
-    assert facts["test"]["error"] <= 0.115
+    assert facts["test"]["error"] <= 0.10
     again = detection.evaluate(net, synthesised(12345, 12, 10.0), facts["threshold"])
     assert again.error <= 0.2
     assert facts["test"]["frames"] == 100 * (1 + 220500 // 315)

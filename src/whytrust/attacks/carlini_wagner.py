@@ -32,8 +32,9 @@ class CarliniWagner:
     fed to Adam with `step` as its learning rate.
 
     The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha 15). The
-    papers move a whole song with one δ; here every input has its own. It misleads as every gradient attack does: see PGD. The
-    first success is taken, so the change is small, not smallest: a larger alpha succeeds sooner with a larger change.
+    papers move a whole song with one δ, as `attacks.song.attack_song` does; here every input has its own. It misleads as every
+    gradient attack does: see PGD. The first success is taken, so the change is small, not smallest: a larger alpha succeeds
+    sooner with a larger change.
     """
 
     seeks_truth: ClassVar[bool] = False

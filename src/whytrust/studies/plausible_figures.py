@@ -14,6 +14,7 @@ from whytrust.domains.image import ImageParts
 from whytrust.pictures import colours, lettering
 from whytrust.store import Store
 from whytrust.studies import architectures
+from whytrust.studies.figures import write
 from whytrust.studies.plausible import POOLINGS, cut_image
 from whytrust.studies.published import CUTS, NAMES, STANDARD
 
@@ -32,13 +33,7 @@ Found = Mapping[str, Any]
 
 def draw(found: Found, store: Store, folder: Path, experiment: str = "all") -> list[Path]:
     """Write the figures that an experiment has, as PNG files; those that nothing is known of yet are left out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for of, name, fig in _figures(found, store):
-        if experiment in ("all", of):
-            written.append(folder / f"{name}.png")
-            fig.savefig(written[-1], dpi=lettering.DPI, facecolor="white")
-    return written
+    return write(_figures(found, store), folder, experiment)
 
 
 def _figures(found: Found, store: Store) -> Iterator[tuple[str, str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from whytrust.explainers.lime import Lime
 from whytrust.measures import Case, Flips, Recovery
 from whytrust.measures.case import Answers
 from whytrust.models.detection import smoothed
-from whytrust.models.songs import CLASSES, FRAME_RATE, RATE, REACH, Song, SongSet
+from whytrust.models.songs import CLASSES, FRAME_RATE, REACH, Song, SongSet
 from whytrust.question import Question
 from whytrust.studies.adversaries import FULL
 from whytrust.studies.contents import Refilled
@@ -268,11 +268,3 @@ class VeracityStudy:
         return Result({"case": case, "kind": "tuning", "status": "ok", "error": None, "signal": signal, "settings": settings,
                        "variant": made.attack.variant, "songs": len(facts), **totals,
                        "signal_to_noise": float(np.mean(noise)) if noise else None}, {})
-
-
-def as_told(attack: CarliniWagner) -> dict[str, Any]:
-    """An attack as plain data."""
-    return {name: value for name, value in asdict(attack).items() if value is not None}
-
-
-__all__ = ["CONTENTS", "DIRECTIONS", "KINDS", "RATE", "VeracityStudy", "as_told", "paper_lime", "segments"]

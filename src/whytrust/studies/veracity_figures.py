@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from whytrust.core import need
-from whytrust.pictures import lettering
 from whytrust.store import Store
 from whytrust.studies import veracity_pictures as pictures
+from whytrust.studies.figures import write
 from whytrust.studies.plausible_figures import FAINT, LOOKS
 from whytrust.studies.veracity_outcomes import KS, NAMES, cell_name
 from whytrust.studies.veracity_pictures import finished, new
@@ -24,13 +24,7 @@ GRID = "#d0d7de"
 
 def draw(found: Found, store: Store, folder: Path, experiment: str = "all") -> list[Path]:
     """Write the figures that an experiment has, as PNG files; those that nothing is known of yet are left out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for of, name, make in _figures(found, store):
-        if experiment in ("all", of):
-            written.append(folder / f"{name}.png")
-            make.savefig(written[-1], dpi=lettering.DPI, facecolor="white")
-    return written
+    return write(_figures(found, store), folder, experiment)
 
 
 def _figures(found: Found, store: Store) -> Iterator[tuple[str, str, Any]]:
@@ -214,5 +208,3 @@ def _heat(axes: Any, its: Found) -> None:
     axes.set_xticks(range(len(alphas)), [f"α {alpha:g}" for alpha in alphas], fontsize=8)
     axes.set_yticks(range(len(lines)), [f"ε {epsilon:g}, η {step:g}" for epsilon, step in lines], fontsize=8)
 
-
-__all__: Sequence[str] = ["draw"]
