@@ -139,6 +139,18 @@ def recovery(found: dict[str, Any], cut: str) -> str:
     return table(("k = 1 / 3 / 5", *map(short, nets), "all, k = 3", "all, k = 5"), rows)
 
 
+def small(figure: Path, place: Path) -> None:
+    """A figure in 64 colours."""
+    with Image.open(figure) as whole:
+        whole.convert("RGB").quantize(64).save(place, optimize=True)
+
+
+def rewrite(page: Path, made: str) -> None:
+    """Put what was made between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n\n{made}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def sections(found: dict[str, Any], store: Store) -> str:
     """Everything between the two marks."""
     pieces = ["### What the paper found, asked of these nets\n", claims(found), "### Accuracy (Table 1)\n", accuracy(found)]
@@ -158,9 +170,5 @@ def sections(found: dict[str, Any], store: Store) -> str:
 if __name__ == "__main__":
     run = Path(sys.argv[1])
     found = json.loads(reproduce.report(run, True))
-    with Image.open(run / "figures" / "figure-06-baselines.png") as figure:
-        figure.convert("RGB").quantize(64).save(PAGE.parent / FIGURE, optimize=True)
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{sections(found, Store.open(run))}\n{END}{after}", encoding="utf-8")
+    small(run / "figures" / "figure-06-baselines.png", PAGE.parent / FIGURE)
+    rewrite(PAGE, sections(found, Store.open(run)))

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
+from whytrust.memory import keep_freed
 from whytrust.progress import CaseProgress
 from whytrust.store import Block as Block
 from whytrust.store import Result as Result
@@ -208,6 +209,7 @@ def _begin(parent: int, places: list[str]) -> None:
     """
     sys.path.extend(place for place in places if place not in sys.path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_freed()
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 

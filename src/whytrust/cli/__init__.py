@@ -9,10 +9,13 @@ from typing import NoReturn
 
 import whytrust
 from whytrust.cli import catalogue, explaining, reproducing, runs, training
+from whytrust.memory import keep_freed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do."""
+    if arguments is None:  # a process of our own
+        keep_freed()
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
