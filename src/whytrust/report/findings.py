@@ -234,9 +234,9 @@ def _found(name: str, measures: Plain, own: Mapping[str, Any]) -> str:
     rate = measures.get("recovery", {}).get("rates", {}).get(name)
     if "recovery" not in own or not rate or not rate["n"]:
         return ""
-    chance = measures["recovery"]["rates"]["random"]["value"]
-    return (f" It recovers {rate['value']:.0%} of the only changed parts, chance {chance:.0%} (n = {rate['n']}: "
-            f"{own['recovery'].words}).")
+    chance, verdict = measures["recovery"]["rates"]["random"]["value"], own["recovery"]
+    told = verdict.words if verdict.kind == "undecided" else f"n = {rate['n']}: {verdict.words}"  # "undecided" says its n
+    return f" It recovers {rate['value']:.0%} of the only changed parts, chance {chance:.0%} ({told})."
 
 
 def _pairs(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:
