@@ -6,18 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from browser.devtools import Browser, program
+from browser.devtools import program
 from report import made
 from whytrust.report import page
 
 pytestmark = pytest.mark.skipif(program() is None, reason="no chromium on this machine: the page was not looked at in a browser")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    one = Browser()
-    yield one
-    one.close()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from browser.devtools import Browser, program
+from browser.devtools import program
 from report import made
 from whytrust.report import page
 
@@ -15,13 +15,6 @@ pytestmark = pytest.mark.skipif(program() is None, reason="no chromium on this m
 PLAYING = "whytrustListen.playing()"
 PRESSED = "Array.from(document.querySelectorAll('[aria-pressed=true]')).map(b => b.textContent)"
 PLAY = "#case-0 .controls + .controls .play"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    one = Browser()
-    yield one
-    one.close()
 
 
 @pytest.fixture(scope="module")

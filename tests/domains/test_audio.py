@@ -8,29 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from domains import sounds
+from domains.sounds import RATE, RNG, SECOND, loudness, without
 from whitebox import examples
 from whytrust.core import Parts, generator
 from whytrust.domains.audio import AudioParts, band_edges, parse_grid, read
 
-RNG = generator(0)
-RATE = 8000
-SECOND = np.arange(RATE) / RATE
 WAVES = arrays.arrays(st.sampled_from([np.float32, np.float64, np.int16]), st.integers(200, 700),
                       elements=st.integers(-1000, 1000), fill=st.nothing())
 
 
 def sine(hz, amplitude=0.5):
-    return (amplitude * np.sin(2 * np.pi * hz * SECOND)).astype(np.float32)
-
-
-def without(parts, *hidden):
-    mask = np.ones((1, len(parts.names)), bool)
-    mask[0, list(hidden)] = False
-    return parts.compose(mask, RNG)[0]
-
-
-def loudness(wave):
-    return float(np.sqrt(np.mean(np.square(wave, dtype=np.float64))))
+    return sounds.sine(hz, amplitude).astype(np.float32)
 
 
 # --- what holds for every cut -----------------------------------------------------------------------------------------

@@ -7,37 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domains.sounds import RATE, RNG, SECOND, laid, loudness, noise, sine
 from whitebox import examples
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
 from whytrust.domains.audio import AudioParts, band_edges
 from whytrust.measures import Case
 
-RNG = generator(0)
-RATE = 8000
-SECOND = np.arange(RATE) / RATE
 PATCHES = np.array([[0, 0, 1, 1, 1], [0, 2, 2, 1, 3], [4, 2, 3, 3, 3]])
 CUTS = ["time:5", "freq:3", "tf:3x2", "slic:5", PATCHES]
 TYPES = st.sampled_from([np.float32, np.float64, np.int16])
-
-
-def sine(hz, amplitude=0.5):
-    return amplitude * np.sin(2 * np.pi * hz * SECOND)
-
-
-def noise(seed, shape, kind=np.float64):
-    drawn = generator(seed, "noise").normal(size=shape)
-    return (1000 * drawn).astype(kind) if np.dtype(kind).kind == "i" else drawn.astype(kind)
-
-
-def laid(parts, *shown):
-    mask = np.zeros((1, len(parts.names)), bool)
-    mask[0, list(shown)] = True
-    return parts.compose(mask, RNG)[0]
-
-
-def loudness(wave):
-    return float(np.sqrt(np.mean(np.square(wave, dtype=np.float64))))
 
 
 # --- over -------------------------------------------------------------------------------------------------------------

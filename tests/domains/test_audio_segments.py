@@ -9,27 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import whytrust as wt
+from domains.sounds import RATE, RNG, SECOND, loudness, without
 from whitebox import examples
 from whytrust.core import MissingExtra, generator
 from whytrust.domains.audio import AudioParts
 
-RNG = generator(0)
-RATE = 8000
-SECOND = np.arange(RATE) / RATE
-
 
 def burst(hz, begin, end):
     return np.where((begin <= SECOND) & (end > SECOND), 0.5 * np.sin(2 * np.pi * hz * SECOND), 0)
-
-
-def without(parts, *hidden):
-    mask = np.ones((1, len(parts.names)), bool)
-    mask[0, list(hidden)] = False
-    return parts.compose(mask, RNG)[0]
-
-
-def loudness(wave):
-    return float(np.sqrt(np.mean(np.square(wave, dtype=np.float64))))
 
 
 def energy(batch):

@@ -9,36 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whytrust as wt
+from domains.sounds import RATE, RNG, SECOND, laid, loudness, noise
 from whitebox import examples
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
 from whytrust.domains.stems import StemParts
 from whytrust.measures import Case
 
-RNG = generator(0)
-RATE = 8000
-SECOND = np.arange(RATE) / RATE
 LOW, HIGH = 0.5 * np.sin(2 * np.pi * 200 * SECOND), 0.4 * np.sin(2 * np.pi * 3000 * SECOND)
 TYPES = st.sampled_from([np.float32, np.float64, np.int16])
 
 
-def noise(seed, shape, kind=np.float64):
-    drawn = generator(seed, "noise").normal(size=shape)
-    return (1000 * drawn).astype(kind) if np.dtype(kind).kind == "i" else drawn.astype(kind)
-
-
 def stems(seed, count, length, kind=np.float64):
     return {f"stem {i}": noise(100 * seed + i, length, kind) for i in range(count)}
-
-
-def laid(parts, *shown):
-    mask = np.zeros((1, len(parts.names)), bool)
-    mask[0, list(shown)] = True
-    return parts.compose(mask, RNG)[0]
-
-
-def loudness(wave):
-    return float(np.sqrt(np.mean(np.square(wave, dtype=np.float64))))
 
 
 # --- hiding -----------------------------------------------------------------------------------------------------------
