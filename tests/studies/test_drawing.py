@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from studies.humming import WhiteBox, hum
 from whytrust import api
 from whytrust.core import generator
 from whytrust.domains.audio import AudioParts
 from whytrust.explainers.lime import Lime
 from whytrust.studies.drawing import LOUDNESSES, SHAPES, SIZES, THICKNESSES, drawn, drawn_until, read_piece, spread
+from whytrust.studies.veracity_piece import PieceStudy
 
 TRIES = len(SIZES) * len(THICKNESSES) * len(LOUDNESSES)
 LIME = Lime(samples=400, variant="reference", design="plain", surrogate=False)
@@ -208,3 +210,14 @@ def test_a_file_that_is_no_array_is_told(tmp_path):
     (tmp_path / "piece.npy").write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"must be a .npy file of numbers, and cannot be read"):
         read_piece(tmp_path / "piece.npy")
+
+
+def test_every_shape_is_drawn_on_an_excerpt_that_is_explained_as_it_was_only_once():
+    known, samples, asked = WhiteBox(), 64, []
+    piece = PieceStudy(known, "piece", known.hearing.log_mel(hum(0).wave)[:115], shapes=4, samples=samples)
+    (block,) = piece.blocks()
+    records = [result.record for result in piece.work(block, asked.append)]
+    turned = [record for record in records if record["status"] == "ok"]
+    assert len(turned) > 1
+    assert len({tuple(record["order_before"]) for record in turned}) == 1
+    assert sum(asked) <= (len(turned) + 1) * samples + len(records) * (1 + TRIES)

@@ -132,13 +132,14 @@ class Drawn:
 
 
 def drawn_until(model: CheckedModel, cut: Cut, excerpt: Cells, shape: Shape, explainer: Explainer, rng: np.random.Generator,
-                on_calls: Callable[[int], None] | None = None, others: bool = True) -> Drawn | None:
+                on_calls: Callable[[int], None] | None = None, others: bool = True,
+                usual: Callable[[], NDArray[np.intp]] | None = None) -> Drawn | None:
     """Draw until the model hears singing, then ask what made it: does the explainer point at the drawing?
 
     First the shape itself, larger, thicker and louder by and by, then the `others`. None where nothing turns the answer, or
     where there was singing before. Two things lead to hits that say nothing of the drawing: a large one touches many parts
     ("expected" is what random parts hit), and a detector may listen to the same parts always ("hits_before" is what the best
-    parts of the excerpt without the drawing hit).
+    parts of the excerpt without the drawing hit; who has them already passes them as `usual`).
     """
     tell = on_calls or (lambda calls: None)
     before = model(excerpt[None])
@@ -155,12 +156,19 @@ def drawn_until(model: CheckedModel, cut: Cut, excerpt: Cells, shape: Shape, exp
     d = len(parts.names)
     share = parts.pool((changed != excerpt).astype(np.float64), "sum")
     touched = np.flatnonzero(share)
-    usual = ranked(explainer(Question(model, cut(excerpt), SINGING, on_calls=on_calls), rng).scores, rng)
+    order_before = usual() if usual is not None else named(model, cut(excerpt), explainer, rng, on_calls)
     return Drawn({"shape": chosen.name, **settings, "tries": tries, "prediction_before": float(before[0, SINGING]),
                   "prediction": score, "fidelity": said.fidelity, "scores": said.scores.tolist(), "order": order.tolist(),
                   "touched": touched.tolist(), "share": (share / share.sum()).tolist(),
                   "hits": int(np.isin(order[:TOP], touched).sum()), "expected": TOP * len(touched) / d,
-                  "order_before": usual.tolist(), "hits_before": int(np.isin(usual[:TOP], touched).sum())}, changed)
+                  "order_before": order_before.tolist(), "hits_before": int(np.isin(order_before[:TOP], touched).sum())},
+                 changed)
+
+
+def named(model: CheckedModel, parts: LayeredParts, explainer: Explainer, rng: np.random.Generator,
+          on_calls: Callable[[int], None] | None = None) -> NDArray[np.intp]:
+    """The parts from the one that speaks most for singing on."""
+    return ranked(explainer(Question(model, parts, SINGING, on_calls=on_calls), rng).scores, rng)
 
 
 def _in_turn(shape: Shape) -> tuple[Shape, ...]:

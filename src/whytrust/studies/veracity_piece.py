@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.core import generator
 from whytrust.engine import Block, Result
-from whytrust.studies.drawing import SHAPES, Cells, drawn_until, spread
+from whytrust.studies.drawing import SHAPES, Cells, drawn_until, named, spread
 from whytrust.studies.veracity import SAMPLES, paper_lime, segments
 
 
@@ -50,13 +50,16 @@ class PieceStudy:
                 for number, _ in enumerate(spread(self.piece))]
 
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterator[Result]:
-        """The shapes on one excerpt."""
+        """The shapes on one excerpt, which is explained as it was only once."""
+        cut = partial(segments, self.detector)
         frame, excerpt = list(spread(self.piece))[int(block.id.partition("-")[2])]
         with self.model.asking():
             before = float(self.model(excerpt[None])[0, 1])
+            lime = paper_lime(self.samples)
+            usual = cache(lambda: named(self.model, cut(excerpt), lime, generator(self.seed, "before", block.id), on_calls))
             for case, shape in zip(block.cases, SHAPES, strict=False):
-                found = drawn_until(self.model, lambda log_mel: segments(self.detector, log_mel), excerpt, shape,
-                                    paper_lime(self.samples), generator(self.seed, "drawing", case), on_calls, others=False)
+                found = drawn_until(self.model, cut, excerpt, shape, lime, generator(self.seed, "drawing", case), on_calls,
+                                    others=False, usual=usual)
                 record = {"case": case, "kind": "drawings", "song": self.name, "frame": frame, "shape": shape.name,
                           "error": None, "prediction_before": before}
                 if found is None:
