@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from sklearn.metrics import roc_auc_score
 
 from whitebox import examples
-from whytrust.stats import Difference, auc, equivalent, holm, needed, paired, plan, rate
+from whytrust.stats import Difference, auc, beyond, equivalent, holm, needed, paired, plan, rate
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -350,6 +350,30 @@ def test_equivalence_is_two_one_sided_tests(value, error):
     above = scipy_stats.t.sf((value + 0.05) / error, 399)
     below = scipy_stats.t.cdf((value - 0.05) / error, 399)
     assert found == pytest.approx(max(above, below), abs=1e-6)
+
+
+@examples(60)
+@given(value=st.floats(0.051, 0.4), error=st.floats(0.01, 0.1), sign=st.sampled_from([-1, 1]))
+def test_beyond_the_margin_is_a_t_test_of_both_sides(value, error, sign):
+    found = beyond(Difference(sign * value, sign * value - 1, sign * value + 1, 1, 40, 40, error, 39))
+    assert found == pytest.approx(min(1, 2 * scipy_stats.t.sf((value - 0.05) / error, 39)), abs=1e-9)
+
+
+def test_a_difference_within_the_margin_is_never_called_beyond_it_however_sure():
+    rng = np.random.default_rng(3)
+    first = 0.5 + rng.normal(0, 0.005, 400)
+    small = paired(first, first - 0.03 + rng.normal(0, 0.005, 400), grain=0.01)
+    assert small.p < 1e-6
+    assert beyond(small) == 1
+    assert beyond(paired([1.0], [0.0])) == 1  # one source says nothing
+
+
+@pytest.mark.parametrize("true", [0.05, 0.02])
+def test_seldom_is_a_difference_of_the_margin_called_beyond_it(true):
+    rng, runs = np.random.default_rng(12), 500
+    called = [beyond(paired(np.clip(row, 0, 1), np.full(40, 0.5), grain=0.01)) <= 0.05
+              for row in rng.normal(0.5 + true, 0.1, (runs, 40))]
+    assert np.mean(called) <= at_most(0.05, runs)
 
 
 @pytest.mark.parametrize("n", [54, 58, 72, 90, 93, 130, 181, 200, 234, 300, 400])

@@ -196,6 +196,20 @@ def equivalent(difference: Difference, margin: float = MARGIN) -> float:
     return float(special.stdtr(difference.freedom, -nearest / error))
 
 
+def beyond(difference: Difference, margin: float = MARGIN) -> float:
+    """The p of "the difference is no more than `margin`, one way or the other": small where it is shown to be larger.
+
+    A t test with both sides counted, as in `paired`, which it comes to as the margin shrinks. It is not the opposite of
+    `equivalent`: with few cases neither is small.
+    """
+    if not 0 < margin < 1:
+        raise ValueError(f"margin must lie between 0 and 1, got {margin!r}; the default is {MARGIN}")
+    if difference.freedom <= 0 or abs(difference.value) <= margin:
+        return 1.0
+    centre = (difference.low + difference.high) / 2  # a little nearer to 0, as the interval is
+    return min(1.0, 2 * float(special.stdtr(difference.freedom, -(abs(centre) - margin) / max(difference.error, 1e-300))))
+
+
 def holm(p_values: ArrayLike) -> Floats:
     """p-values adjusted for being many (Holm 1979): calling those <= .05 is wrong about any of them at most 5 % of the time."""
     values = np.asarray(p_values, dtype=np.float64)

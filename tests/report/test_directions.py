@@ -37,3 +37,13 @@ def test_answers_are_escaped_on_the_page():
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert "100%" in page
+
+
+def test_an_answer_that_was_never_turned_is_a_direction_too():
+    records = [record(str(i), "a", "b", "0011") for i in range(3)]
+    records += [{**record(str(i), "b", "", "0000", "not fooled"), "trials": []} for i in range(3, 8)]
+    first, second = directions_of(records, ["lime"])
+    assert (first["before"], first["after"], first["n"], first["of"]) == ("a", "b", 3, 3)
+    assert (second["before"], second["after"], second["n"], second["of"], second["rates"]) == ("b", "a", 0, 5, {})
+    page = str(directions({"directions": [first, second], "contenders": [{"name": "lime", "role": "explainer"}]}))
+    assert "0 of 5 inputs fooled (0%): nothing to explain." in page

@@ -198,6 +198,8 @@ def test_a_long_sound_is_played_at_a_lower_rate_and_what_is_beyond_the_room_is_n
     inside = slice(2000, -2000)  # a filter needs neighbours on both sides
     np.testing.assert_allclose(got[0].clean[inside], 0.5 * np.sin(2 * np.pi * 1000 * np.arange(3 * LOWER) / LOWER)[inside], atol=2e-3)
     assert playable([one] * 3)[1] == ""
+    long = case(sound={"rate": 22050, "seconds": 9.0}, clean_wave=np.tile(tone, 3), adversarial_wave=np.tile(tone, 3)).sound
+    assert [w is None for w in playable([long, one, one], room=8 * 2 * 3 * LOWER + 100)[0]] == [True, False, False]
 
 
 def test_twelve_sounds_of_the_singing_voice_detector_stay_below_six_megabytes(rng):

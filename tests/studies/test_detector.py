@@ -134,3 +134,11 @@ def test_a_performance_without_singing_is_a_dash_in_the_table(made):
     facts = {**made.facts, "runs": [{"test": nobody}]}
     assert "| recall | – |" in report(facts, (1, 1, 1))
     assert "| error | 10.00 |" in report(facts, (1, 1, 1))
+
+
+def test_test_songs_in_which_nobody_sings_have_no_recall_and_the_facts_are_still_json(tmp_path):
+    whole = song_set()
+    silent = Songs(("quiet",), lambda number: Song("quiet", whole.test[0].wave, ()))
+    facts = train_detector(SongSet("one of them quiet", whole.train, whole.valid, silent), tmp_path / "net.safetensors", TINY).facts
+    assert facts["recall"] is None
+    json.dumps(facts, allow_nan=False)

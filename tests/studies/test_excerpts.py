@@ -40,6 +40,7 @@ def test_an_excerpt_is_the_log_mel_around_its_frame():
     of = excerpts_of(log_mel)
     np.testing.assert_array_equal(of(100), log_mel[43:158])
     assert of(0).shape == (FRAMES, 80)
+    assert of(0).base is None  # it does not keep the song
     np.testing.assert_array_equal(of(0)[:REACH], np.float32(SILENT))
     np.testing.assert_array_equal(of(0)[REACH:], log_mel[:FRAMES - REACH])
 

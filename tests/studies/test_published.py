@@ -70,3 +70,7 @@ def test_images_of_imagenet_have_the_class_of_their_wordnet_number(tmp_path, in_
     expected = {"n01440764": 0, "n01484850": 2}
     for item in whole.items:
         assert item.truth == expected[item.value.parent.name if in_folders else item.name.partition("_")[0]]
+
+
+def test_a_name_with_a_bar_is_one_cell():
+    assert published.table(["a", "b"], [["x | y", "z"]])[-1] == "| x \\| y | z |"

@@ -54,7 +54,7 @@ def test_lists_may_lie_beside_the_sounds_and_titles_may_have_dots(tmp_path):
     for split in SPLITS:
         sound(tmp_path / f"01 - Mr. {split}.ogg")
         lab(tmp_path / "jamendo_lab" / f"01 - Mr. {split}.lab")
-        (tmp_path / f"{split}.txt").write_text(f"\n# songs\naudio/01 - Mr. {split}\n")
+        (tmp_path / f"{split}.txt").write_text(f"\n# songs\n  # a note\naudio/01 - Mr. {split}\n")
     assert jamendo(tmp_path).valid.names == ("01 - Mr. valid",)
     assert jamendo(tmp_path).valid[0].sung == ((1.25, 2.0),)
 
@@ -102,7 +102,7 @@ def damaged(folder, how):
     (lambda path, labels: path.write_bytes(b"no sound"), "must be a sound file"),
     (lambda path, labels: path.write_bytes(b""), "must be a sound file"),
     (lambda path, labels: sound(path, samples=np.zeros(0)), "at least one sample"),
-    (lambda path, labels: sound(path, samples=np.full(66150, np.nan)), "must hold finite samples, got 66150 that are not"),
+    (lambda path, labels: sound(path, samples=np.full(66150, np.nan)), "must hold finite samples, got some that are not; mend the recording"),
     (lambda path, labels: sound(path, samples=np.zeros(66150)), "must not be silent"),
     (lambda path, labels: (sound(path, 1.0), lab(labels, "0 1 sing")), "must be at least an excerpt long, 1.64 s, got 1.00 s"),
     (lambda path, labels: (sound(path, 2.0), lab(labels, "0 2 sing")), "at least 164 frames (2.34 s) long to be trained on, got 141"),

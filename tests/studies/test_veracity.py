@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from studies.humming import REASON, WhiteBox, demo, hum, hums
 from whytrust import engine
 from whytrust.models import demos
-from whytrust.models.songs import SongSet
+from whytrust.models.songs import Songs, SongSet
 from whytrust.store import Store, encode
 from whytrust.studies import reproductions, veracity, veracity_run
 from whytrust.studies.veracity_run import Asked
@@ -283,3 +283,29 @@ def test_the_study_refuses_no_song_that_has_no_labels():
     study = veracity.VeracityStudy(WhiteBox(), SongSet("hums", hums(), hums(), silent), kinds=("detector",))
     (result,) = study.work(study.blocks()[0], lambda calls: None)
     assert result.record["status"] == "not found"
+
+
+def one_bad(*numbers):
+    """Songs of which the first cannot be read."""
+    def make(number):
+        if not number:
+            raise ValueError("song 0 must hold finite samples, got some that are not")
+        return hum(numbers[number - 1])
+
+    return Songs(("bad", *(f"hum {n}" for n in numbers)), make)
+
+
+def test_a_first_song_that_cannot_be_read_does_not_hide_the_others(tmp_path):
+    grid = {"waveform": ({"epsilon": 0.01, "step": 0.0003, "alpha": 2.0},), "magnitude": ()}
+    study = veracity.VeracityStudy(WhiteBox(), SongSet("hums", hums(), one_bad(2), one_bad(1)), each=1, samples=64, iterations=8,
+                                   grid=grid, tuned_iterations=2, kinds=("detector", "tuning"))
+    records = {r["case"]: r for r in engine.run(study, tmp_path / "run").records()}
+    assert "must hold finite samples" in records["detector.000"]["error"]
+    assert records["detector.001"]["status"] == "ok"
+    assert (records["tuning.waveform.000"]["status"], records["tuning.waveform.000"]["songs"]) == ("ok", 1)
+
+
+def test_where_no_song_can_be_read_the_first_error_is_told(tmp_path):
+    study = veracity.VeracityStudy(WhiteBox(), SongSet("hums", hums(), one_bad(), one_bad()), each=1, samples=64, iterations=8)
+    with pytest.raises(ValueError, match="song 0 must hold finite samples"):
+        engine.run(study, tmp_path / "run")

@@ -344,3 +344,40 @@ def test_an_area_lies_within_its_interval(cases):
         assert not {0.0, 1.0} <= set(hits.tolist())
     else:
         assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize("of_hits", [1, 2, 3, 8])
+def test_hits_of_few_songs_say_little_of_other_songs(of_hits):
+    """Songs differ, and fidelity does not know hits from misses: few intervals may leave the coin out."""
+    missed = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        songs = np.repeat(np.arange(16), 10)
+        hits = ((songs < of_hits) & (rng.random(160) < 0.5)).astype(float)
+        found = told_apart(rng.normal(size=16)[songs] + rng.normal(size=160), hits, songs.tolist())
+        missed += not found.low <= 0.5 <= found.high
+    assert missed <= 20
+
+
+def test_hits_and_misses_that_are_apart_count_songs_not_excerpts():
+    values, hits = np.repeat([1.0, 0.0], 30), np.repeat([1.0, 0.0], 30)
+    assert (told_apart(values, hits, ["a"] * 30 + ["b"] * 30).low, told_apart(values, hits, list("abcdef") * 10).value) == (0, 1)
+    few, many = (told_apart(values, hits, [i % songs for i in range(60)]) for songs in (3, 30))
+    assert few.low < many.low < few.high == many.high == 1
+
+
+def test_a_small_difference_of_contents_is_not_against_little_difference(tmp_path):
+    def close(rng, signal, direction, song, slot):
+        made = trial(rng, 12, fills=True)
+        made["flip"]["any"]["lime:zero"] = bits(11 if song % 2 else 12)  # a half of a nineteenth, on average
+        return made
+
+    test = verdicts(planted(tmp_path / "run", close, songs=40, each=1))["§ 4.4", "what hidden segm"]["tests"]["zero beside mean, mean over k"]
+    assert test["p_holm"] < 0.01
+    assert test["call"] != "below"
+
+
+def test_a_song_that_is_sung_throughout_is_no_drawing_that_failed(tmp_path):
+    nothing = {"case": "drawing.000", "kind": "drawings", "song": "song 0", "status": "not found", "error": None, "frame": None}
+    folder = planted(tmp_path / "run", lambda *given: None, songs=2, each=1, more=[Result(nothing, {})])
+    assert {name: told(folder)["drawings"][name] for name in ("tried", "sung", "turned")} == {"tried": 0, "sung": 1, "turned": 0}

@@ -18,18 +18,24 @@ Plain = dict[str, Any]
 
 
 def directions_of(records: Sequence[Record], ranked: Sequence[str]) -> list[Plain]:
-    """The rates of every contender, apart for each pair of answers before and after; empty where there is one or very many."""
+    """The rates of every contender, apart for each pair of answers before and after; empty where there is one or very many.
+
+    An answer that the attack never turned is a direction too, with no rates.
+    """
     ended = [r for r in records if r["status"] in ("ok", "not fooled")]
     fooled = [r for r in ended if r["status"] == "ok"]
-    pairs = sorted({(str(r.get("clean_name", "")), str(r.get("label_name", ""))) for r in fooled})
+    labels = {r["clean_label"]: str(r["clean_name"]) for r in ended if "clean_name" in r}
+    pairs = {(str(r.get("clean_name", "")), str(r.get("label_name", ""))) for r in fooled}
+    held = set(labels.values()) - {before for before, _ in pairs}
+    pairs |= {(name, (set(labels.values()) - {name}).pop() if len(labels) == 2 else "any other") for name in held}
     if not 2 <= len(pairs) <= MOST:
         return []
-    labels = {r["clean_label"]: str(r.get("clean_name", "")) for r in fooled}
     found = []
-    for before, after in pairs:
+    for before, after in sorted(pairs):
         own = [r for r in fooled if (str(r.get("clean_name", "")), str(r.get("label_name", ""))) == (before, after)]
         attacked = sum(labels.get(r["clean_label"]) == before for r in ended)
-        found.append({"before": before, "after": after, "n": len(own), "of": attacked, "rates": _rates(own, ranked)})
+        rates = _rates(own, ranked) if own else {}
+        found.append({"before": before, "after": after, "n": len(own), "of": attacked, "rates": rates})
     return found
 
 
@@ -58,6 +64,8 @@ def _panel(findings: Findings, one: Mapping[str, Any]) -> Markup:
     share = f" ({percent(one['n'] / one['of'])})" if one["of"] else ""
     fooled = f"{one['n']} of {count(one['of'], 'input')} fooled{share}"
     title = tag("h3", tag("bdi", one["before"], class_="answer"), " → ", tag("bdi", one["after"], class_="answer"))
+    if not measures:
+        return tag("figure", title, tag("p", f"{fooled}: nothing to explain.", class_="aside"))
     return tag("figure", title, tag("p", fooled, class_="aside"),
                table(["", *(SHOWN[name] for name in measures)], rows, f"{one['before']} to {one['after']}: rates", 1))
 

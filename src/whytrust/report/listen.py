@@ -36,8 +36,10 @@ def playable(sounds: Sequence[Sound], room: int = ROOM) -> tuple[list[Waves | No
     out: list[Waves | None] = []
     for sound in sounds:
         share = min(1.0, most / sound.rate) if most and sound.rate else 1.0
-        room -= int(EACH * sound.samples * share)
-        out.append(waves(sound, most) if sound.samples and room >= 0 else None)
+        size = int(EACH * sound.samples * share)
+        fits = 0 < size <= room
+        room -= size if fits else 0  # one that is too long leaves room for those after it
+        out.append(waves(sound, most) if fits else None)
     held, heard = sum(bool(sound.samples) for sound in sounds), sum(one is not None for one in out)
     words = []
     if most and heard and any((sound.rate or 0) > most for sound in sounds):

@@ -212,8 +212,8 @@ class AuditStudy:
                                   "truth": None, "digest": item.digest()}
         if isinstance(found, Exception):
             return Result({**record, "error": f"{type(found).__name__}: {found}{self._advice(item, found)}"}, {})
-        record |= {"clean_label": found.clean_label, "label": found.label, "status": "ok" if found.reached else "not fooled",
-                   "attack": found.facts}
+        record |= {"clean_label": found.clean_label, "clean_name": self.model.class_name(found.clean_label, self._columns),
+                   "label": found.label, "status": "ok" if found.reached else "not fooled", "attack": found.facts}
         record["truth"] = self._truths.get(item.id)
         if not found.reached:
             return Result(record, {})
@@ -233,8 +233,8 @@ class AuditStudy:
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
                others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
         cut = self._cut(found.clean if self.cut_on == "clean" else found.changed, item)
-        record |= {"clean_name": self.model.class_name(found.clean_label, self._columns), "d": len(cut.names),
-                   "label_name": self.model.class_name(found.label, self._columns), "parts": list(cut.names)}
+        record |= {"d": len(cut.names), "label_name": self.model.class_name(found.label, self._columns),
+                   "parts": list(cut.names)}
         if self.domain == "tabular":
             record["columns"] = list(cut.over(found.clean).names)
         elif self.domain == "audio":

@@ -108,7 +108,7 @@ def _sizes(songs: SongSet) -> tuple[int, int, int]:
 
 def _facts(songs: SongSet, schedule: Schedule, runs: Sequence[_Run], best: _Run, problems: Sequence[str]) -> dict[str, Any]:
     return {
-        "threshold": best.threshold, "seed": best.seed, **{name: getattr(best.test, name) for name in PUBLISHED},
+        "threshold": best.threshold, "seed": best.seed, **{name: best.test.to_json()[name] for name in PUBLISHED},
         "data": songs.what, "songs": _sizes(songs), "left_out": list(problems), "schedule": asdict(schedule),
         "valid": best.valid.to_json(), "test": best.test.to_json(), "seeds": [run.seed for run in runs],
         "runs": [{"seed": run.seed, "threshold": run.threshold, "valid": run.valid.to_json(), "test": run.test.to_json()}

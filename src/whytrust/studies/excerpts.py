@@ -100,7 +100,7 @@ def frame_of(case: str) -> int:
 def excerpts_of(log_mel: NDArray[np.float32]) -> Callable[[int], NDArray[np.float32]]:
     """(frame) -> the excerpt around it; beyond the song there is silence."""
     padded = np.pad(log_mel, ((REACH, REACH), (0, 0)), constant_values=np.float32(SILENT))
-    return lambda frame: padded[frame:frame + FRAMES]
+    return lambda frame: padded[frame:frame + FRAMES].copy()  # a view would keep the whole song
 
 
 def stretch(wave: NDArray[np.float32], frame: int) -> NDArray[np.float32]:

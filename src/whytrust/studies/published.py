@@ -109,7 +109,8 @@ def _reason(found: Found) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table in Markdown."""
-    return ["| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *rows)]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in
+            (header, ["---"] * len(header), *rows)]
 
 
 def _nets(found: Found) -> list[str]:

@@ -143,7 +143,7 @@ def _lines(path: Path) -> list[_Listed]:
         # A title may have a dot of its own: only what is the suffix of a sound is taken off.
         if Path(name).suffix.lower() in (*audio.SUFFIXES, ".lab"):
             name = Path(name).stem
-        if name and not line.startswith("#"):
+        if name and not line.lstrip().startswith("#"):
             found.append(_Listed(name, f"{path}, line {number}"))
     if not found:
         raise ValueError(f"{path} must name a song a line, and is empty")
@@ -195,11 +195,14 @@ def _song(root: Path, listed: Sequence[_Listed], sounds: dict[str, list[Path]], 
 def _wave(path: Path) -> Wave:
     wave = audio.read(path, RATE)[0]
     if not np.isfinite(wave).all():
-        raise ValueError(f"{path} must hold finite samples, got {int((~np.isfinite(wave)).sum())} that are not")
+        raise ValueError(f"{path} must hold finite samples, got some that are not; mend the recording, or take it out of the "
+                         "list")
     if not wave.any():
-        raise ValueError(f"{path} must not be silent from beginning to end")
+        raise ValueError(f"{path} must not be silent from beginning to end, got zeros alone; is a channel empty? Take it out "
+                         "of the list if it is to be so")
     if len(wave) < FRAMES / FRAME_RATE * RATE:
-        raise ValueError(f"{path} must be at least an excerpt long, {FRAMES / FRAME_RATE:.2f} s, got {len(wave) / RATE:.2f} s")
+        raise ValueError(f"{path} must be at least an excerpt long, {FRAMES / FRAME_RATE:.2f} s, got {len(wave) / RATE:.2f} s; "
+                         "take it out of the list")
     return wave
 
 

@@ -209,7 +209,8 @@ def _drawings(run: Run, manifest: Mapping[str, Any]) -> dict[str, Any]:
     adversaries = joined(list(run.cells.values()))
     kept = ("case", "song", "frame", "shape", "size", "thickness", "loudness", "tries", "prediction_before", "prediction",
             "fidelity", "hits", "hits_before", "expected", "order", "touched")
-    sung = [r for r in tried if r["status"] != "ok" and (r.get("prediction_before") or 0) > manifest["spec"]["threshold"]]
+    sung = [r for r in tried if r["status"] != "ok"
+            and (r.get("frame") is None or (r.get("prediction_before") or 0) > manifest["spec"]["threshold"])]
     return {"top": K, "tried": len(tried) - len(sung), "sung": len(sung), "turned": len(made),
             "found": _rate(np.array([r["hits"] / K for r in made]), songs, 1 / K),
             "before": _rate(np.array([r["hits_before"] / K for r in made]), songs, 1 / K),

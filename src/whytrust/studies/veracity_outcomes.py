@@ -129,8 +129,9 @@ def told_apart(values: Floats, hits: Floats, sources: Sequence[Hashable]) -> sta
     """How often is a number larger for a hit than for a miss, where cases share sources? .5 is no better than a coin.
 
     The area and its interval as `stats.auc` has them, and as wide as the variance between sources says (Obuchowski 1997, on the
-    logit scale, with Student's quantile for the number of sources). `hits` are 1 and 0; NaNs are left out; None where there
-    are no hits, or no misses. It misleads with a handful of sources, which say little of how far sources differ.
+    logit scale, with Student's quantile for the sources of the side that has fewer); nothing is known where one side is of one
+    source. Where hits and misses are perfectly apart, a source counts as one case. `hits` are 1 and 0; NaNs are left out; None
+    where there are no hits, or no misses. It misleads with a handful of sources, which say little of how far sources differ.
     """
     there = ~(np.isnan(values) | np.isnan(hits))
     values, hit = values[there], hits[there] > 0
@@ -139,16 +140,20 @@ def told_apart(values: Floats, hits: Floats, sources: Sequence[Hashable]) -> sta
     if found is None:
         return None
     count = int(codes.max()) + 1
-    if count == 1:
-        return replace(found, low=0.0, high=1.0, sources=1)
+    sides = (hit, ~hit)
+    own = [len(np.unique(codes[side])) for side in sides]
+    if min(own) == 1:
+        return replace(found, low=0.0, high=1.0, sources=count)
     larger = (1 + np.sign(values[hit][:, None] - values[~hit][None, :])) / 2
     of_hits, of_misses = larger.mean(axis=1), larger.mean(axis=0)
-    parts = [np.bincount(codes[side], weights=each - found.value, minlength=count) / side.sum()
-             for side, each in ((hit, of_hits), (~hit, of_misses))]
-    error = math.sqrt(count / (count - 1) * float(((parts[0] + parts[1]) ** 2).sum()))
+    parts = [math.sqrt(of / (of - 1)) * np.bincount(codes[side], weights=each - found.value, minlength=count) / side.sum()
+             for side, each, of in zip(sides, (of_hits, of_misses), own, strict=True)]
+    error = math.sqrt(float(((parts[0] + parts[1]) ** 2).sum()))
     if not 0 < found.value < 1 or not error:
-        return replace(found, sources=count)
+        apart = stats.auc(np.full(own[0], found.value), np.full(own[1], 1 - found.value))  # a case a source
+        return replace(found, low=min(apart.low, found.value), high=max(apart.high, found.value), sources=count) \
+            if apart is not None else found
     place = float(special.logit(found.value))
-    reach = float(special.stdtrit(count - 1, 1 - stats.LEVEL / 2)) * error / (found.value * (1 - found.value))
+    reach = float(special.stdtrit(min(own) - 1, 1 - stats.LEVEL / 2)) * error / (found.value * (1 - found.value))
     return replace(found, low=min(found.low, float(special.expit(place - reach))),
                    high=max(found.high, float(special.expit(place + reach))), sources=count)
