@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from whytrust.studies import plausible, published
+from whytrust.studies.plausible_claims import verdict
 
 PAPER = "WHYTRUST_HOEDT_2022_TEXT"
 """Where an environment says it has the text of the paper, which is not ours to pass on."""
@@ -74,3 +75,11 @@ def test_images_of_imagenet_have_the_class_of_their_wordnet_number(tmp_path, in_
 
 def test_a_name_with_a_bar_is_one_cell():
     assert published.table(["a", "b"], [["x | y", "z"]])[-1] == "| x \\| y | z |"
+
+
+@pytest.mark.parametrize(("calls", "words"), [
+    ((), "no data yet"), (("above", "on par"), "holds"), (("undecided",) * 2, "undecided"), (("below",) * 2, "does not hold"),
+    (("below", "undecided", "undecided"), "does not hold for 1 of 3, undecided for 2"),
+    (("above", "below", "undecided"), "holds for 1 of 3, the opposite for 1"), (("above", "undecided"), "holds for 1 of 2")])
+def test_a_finding_is_told_with_how_many_tests_say_so(calls, words):
+    assert verdict(calls) == words

@@ -117,7 +117,8 @@ def verdict(calls: Sequence[str]) -> str:
     if so == len(calls):
         return "holds"
     if not so:
-        return "does not hold" if not_so else "undecided"
+        return ("undecided" if not not_so else "does not hold" if not_so == len(calls)
+                else f"does not hold for {not_so} of {len(calls)}, undecided for {len(calls) - not_so}")
     return f"holds for {so} of {len(calls)}" + (f", the opposite for {not_so}" if not_so else "")
 
 
