@@ -177,6 +177,36 @@ class LayeredParts(Parts, Protocol):
         ...
 
 
+class Dials(Protocol):
+    """Values that an input is made of by adding up, and that speak of its parts where the input's own values do not.
+
+    How loud each frequency is at each moment, or the gain of each stem: a gradient with respect to the input, pulled through
+    the sum, is one with respect to these.
+    """
+
+    @property
+    def own(self) -> Floats:
+        """The values that make the input itself; zeros make what is left when everything is turned down."""
+        ...
+
+    @property
+    def told(self) -> str:
+        """What they are, for whoever reads an explanation in their terms."""
+        ...
+
+    def inputs(self, values: Floats) -> Floats:
+        """(n, *own.shape) -> n inputs; `own` gives the input to the bit."""
+        ...
+
+    def pulled(self, gradients: Floats) -> Floats:
+        """Gradients with respect to n inputs -> with respect to the values, (n, *own.shape)."""
+        ...
+
+    def pool(self, map: Floats, how: str) -> Floats:
+        """A map over the values -> one number a part."""
+        ...
+
+
 def check_masks(masks: Any, d: int) -> Masks:
     """Masks as an (n, d) array of booleans, or one clear error."""
     array = np.asarray(masks)

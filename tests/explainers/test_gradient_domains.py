@@ -1,4 +1,4 @@
-"""Gradient explainers on texts, sounds and rows: closed forms where the model is linear, captum where it is not."""
+"""Gradient explainers on texts, images behind a processor and rows: closed forms where the model is linear, captum where it is not."""
 
 import captum.attr as captum
 import numpy as np
@@ -9,7 +9,6 @@ import transformers
 from torch import nn
 
 import whytrust as wt
-from whytrust.models.front_end import FrontEnd
 
 RNG = np.random.default_rng(3)
 
@@ -53,91 +52,6 @@ def test_a_data_frame_of_numbers_works_and_one_with_words_is_told_what_to_do():
     frame["d"] = ["x", "y"] * 30
     with pytest.raises((TypeError, ValueError), match="encode categories as numbers"):
         wt.explain(linear(), frame.iloc[0], "saliency", target=0, background=frame)
-
-
-# --- sounds ------------------------------------------------------------------------------------------------------------
-
-RATE = 8000
-WAVE = RNG.normal(size=4000) * 0.1
-FRONT = {"rate": RATE, "n_fft": 256, "hop": 80, "bands": 20, "low": 50.0, "high": 3900.0}
-
-
-class Hearing(nn.Module):
-    """The front end, and a linear reading of its log-mel that listens to one stretch and band alone."""
-
-    def __init__(self, frames, bands):
-        super().__init__()
-        self.front = FrontEnd(**FRONT)
-        self.frames, self.bands = frames, bands
-
-    def forward(self, waves):
-        heard = self.front(waves)[:, self.frames, self.bands].mean((1, 2))
-        return torch.stack([heard, -heard], 1)
-
-
-def test_a_waveform_cut_in_time_and_frequency_is_explained_behind_the_front_end():
-    model = wt.model(Hearing(slice(13, 22), slice(15, 20)).double())
-    found = wt.explain(model, WAVE, "saliency", target=0, parts="tf:4x3", rate=RATE)
-    heard = np.flatnonzero(found.scores)
-    assert [found.names[i] for i in heard] == [n for n in found.names if n.startswith("0.12–0.25")][-1:]
-
-
-def test_input_times_gradient_behind_the_front_end_adds_up_to_a_linear_score():
-    model = wt.model(Hearing(slice(0, 51), slice(0, 20)).double())
-    found = wt.explain(model, WAVE, "input_x_gradient", target=0, parts="tf:4x3", rate=RATE)
-    assert found.scores.sum() == pytest.approx(model(WAVE[None])[0, 0], rel=1e-9)
-
-
-def test_a_waveform_cut_in_time_is_explained_at_its_samples():
-    net = nn.Sequential(nn.Linear(4000, 2)).double()
-    weights = net[0].weight.detach().numpy()
-    found = wt.explain(wt.model(net), WAVE, "saliency", target=1, parts="time:8", rate=RATE, pooling="mean")
-    np.testing.assert_allclose(found.scores, weights[1].reshape(8, -1).mean(axis=1), rtol=1e-10)
-
-
-def test_a_spectrogram_is_explained_at_its_cells():
-    mel = RNG.normal(size=(20, 12))
-    weights = RNG.normal(size=(2, 240))
-    net = nn.Sequential(nn.Flatten(), nn.Linear(240, 2)).double()
-    with torch.no_grad():
-        net[1].weight.copy_(torch.from_numpy(weights))
-    found = wt.explain(wt.model(net), mel, "saliency", target=0, parts="tf:4x3", pooling="mean")
-    np.testing.assert_allclose(found.scores, weights[0].reshape(4, 5, 3, 4).mean(axis=(1, 3)).ravel(), rtol=1e-10)
-    assert found.map.shape == (20, 12)
-
-
-def test_a_waveform_cut_in_frequency_needs_a_front_end_that_says_where_its_bands_are():
-    with pytest.raises(ValueError, match=r"only an audio front end .*parts='time:16'"):
-        wt.explain(wt.model(nn.Linear(4000, 2)), WAVE.astype(np.float32), "saliency", parts="tf:4x3", rate=RATE)
-
-
-class Convolved(nn.Module):
-    """A spectrogram with its axes turned, as many nets want them: frequency first."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.conv, self.out = nn.Conv2d(1, 5, 3, stride=2), nn.Linear(5, 2)
-
-    def forward(self, x):
-        return self.out(torch.relu(self.conv(x)).mean((2, 3)))
-
-
-def test_grad_cam_turns_its_map_where_the_net_sees_the_axes_the_other_way_round():
-    mel = RNG.normal(size=(24, 12)).astype(np.float32)
-    net = Convolved()
-    turned = wt.model(net, preprocess=lambda x: x.swapaxes(1, 2)[:, None])
-    upright = wt.model(net, preprocess=lambda x: x[:, None])
-    a = wt.explain(turned, mel, "grad_cam", target=0, parts="tf:4x3")
-    b = wt.explain(upright, np.ascontiguousarray(mel.T), "grad_cam", target=0, parts="tf:3x4")
-    np.testing.assert_allclose(a.map, b.map.T, rtol=1e-5)
-
-
-def test_grad_cam_works_on_a_waveform_behind_its_front_end():
-    net = nn.Sequential(FrontEnd(**FRONT), nn.Unflatten(1, (1, 51)), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 49 * 18, 2))
-    found = wt.explain(wt.model(net), WAVE.astype(np.float32), "grad_cam", parts="tf:4x3", rate=RATE)
-    assert (found.scores >= 0).all()
-    assert found.settings["layer"] == "2"
 
 
 # --- texts -------------------------------------------------------------------------------------------------------------
@@ -257,40 +171,6 @@ def test_an_attack_through_a_processor_is_refused_with_a_way_out(vision):
         wt.attack(wt.model(vision), RNG.integers(0, 256, (32, 32, 3), dtype=np.uint8))
 
 
-# --- attacks behind a front end ----------------------------------------------------------------------------------------
-
-
-class Detector(nn.Module):
-    """The front end and a small net on its log-mel."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(1)
-        self.front = FrontEnd(**FRONT)
-        self.out = nn.Sequential(nn.Flatten(), nn.Linear(51 * 20, 1))
-
-    def forward(self, waves):
-        return self.out(self.front(waves) / 10)
-
-
-@pytest.mark.parametrize("variant", ["paper", "authors"])
-@pytest.mark.parametrize("place", ["waveform", "spectrogram"])
-def test_the_audio_attack_works_on_the_waveform_and_on_the_spectrogram(place, variant):
-    model = wt.model(Detector(), output="logit", threshold=0.5)
-    wave = WAVE.astype(np.float32)
-    before = model.labels(model(wave[None]))[0]
-    if place == "waveform":
-        found = wt.attack(model, wave[None], "carlini_wagner", epsilon=0.02, step=0.002, alpha=2, variant=variant, iterations=200)
-        assert np.abs(found[0] - wave).max() <= 0.02
-    else:
-        cut = model.cut(wave[None], "front.magnitude")
-        assert cut.values.shape == (51, 129)
-        found = wt.attack(cut.tail, cut.values[None], "carlini_wagner", epsilon=0.5, step=0.02, alpha=15, variant=variant, iterations=200)
-    assert found.success.all()
-    after = (model if place == "waveform" else cut.tail)
-    assert after.labels(after(np.asarray(found[0])[None]))[0] != before
-
-
 # --- what a reviewer broke ---------------------------------------------------------------------------------------------
 
 
@@ -300,27 +180,6 @@ def test_sums_behind_a_processor_are_the_maps_whatever_the_pictures_size(vision,
     found = wt.explain(wt.model(vision), image, "integrated_gradients", parts="grid:2x2", target=1, baseline=0.0)
     total = wt.explain(wt.model(vision), image, "integrated_gradients", parts="grid:1x1", target=1, baseline=0.0).scores[0]
     assert found.scores.sum() == pytest.approx(total, rel=1e-5)
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_grad_cam_behind_a_front_end_does_not_depend_on_how_the_net_turns_its_spectrogram(turned):
-    class Turning(nn.Module):
-        def __init__(self):
-            super().__init__()
-            torch.manual_seed(0)
-            self.front, self.conv, self.out = FrontEnd(**FRONT), nn.Conv2d(1, 4, 3), nn.Linear(4, 2)
-            if turned:
-                self.conv.weight.data = self.conv.weight.data.transpose(2, 3).contiguous()
-
-        def forward(self, waves):
-            mel = self.front(waves)[:, None]
-            return self.out(torch.relu(self.conv(mel.transpose(2, 3) if turned else mel)).mean((2, 3)))
-
-    found = wt.explain(wt.model(Turning()), WAVE.astype(np.float32), "grad_cam", target=0, parts="tf:4x3", rate=RATE)
-    np.testing.assert_allclose(found.scores, UPRIGHT.setdefault("scores", found.scores), rtol=1e-4, atol=1e-6)
-
-
-UPRIGHT = {}
 
 
 def test_what_lies_on_special_tokens_is_said(bert):

@@ -81,6 +81,31 @@ def test_a_waveform_can_be_explained_itself(tmp_path):
     audit.save_html(tmp_path / "page.html")
 
 
+class Hidden(torch.nn.Module):
+    """The same, with a front end that does not say where its bands are."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self._front = TwoBands(), [FRONT_END]  # in a list, where no layer is looked for
+
+    def forward(self, waves):
+        return self.net(self._front[0](waves))
+
+
+def test_a_net_that_does_not_say_where_its_bands_are_is_explained_by_gradients_all_the_same(tmp_path):
+    model = wt.model(Hidden(), output="logit", classes=CLASSES)
+    named = ["saliency", "integrated_gradients", "input_x_gradient", "edges", "grad_cam"]
+    audit = wt.audit(model, waves(), named, attack=ATTACK, rate=RATE, out=tmp_path / "run")
+    records = [r for r in audit.store.records() if r["status"] == "ok"]
+    assert len(records) >= 4
+    for record in records:
+        trial = record["trials"][0]
+        assert set(trial["order"]) >= set(named[:4])
+        for name in ("saliency", "integrated_gradients"):  # the neighbours hear what windows leak
+            assert CAUSE in trial["order"][name][:2]
+    assert audit.findings["explainer_failures"]["grad_cam"]["count"] == len(records)
+
+
 def test_spectrograms_are_audited_as_sounds(tmp_path):
     spectrograms = FRONT_END(torch.from_numpy(waves())).numpy()
     attack = {"method": "pgd", "epsilon": 2.0, "units": "input", "bounds": None}

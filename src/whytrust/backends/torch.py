@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from whytrust.backends.torch_backward import follow
-from whytrust.backends.torch_cuts import Pull, Tail, as_array, cut
+from whytrust.backends.torch_cuts import Pull, Tail, as_array, cut, find_layer, says_where
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
 from whytrust.backends.torch_modes import evaluating
 from whytrust.checked import Refused, RefusedKind
@@ -90,6 +90,11 @@ class TorchScores:
     def source(self) -> Any:
         """The user's module."""
         return self.module
+
+    @property
+    def has_front_end(self) -> bool:
+        """Does a layer say which time and frequency its outputs stand for?"""
+        return find_layer(self.module, says_where) is not None
 
     def __call__(self, batch: Batch) -> Floats:
         """The module's outputs as an array of float64."""

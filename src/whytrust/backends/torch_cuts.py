@@ -125,6 +125,11 @@ def find_layer(module: Any, has: Callable[[Any], bool]) -> str | None:
     return next((name for name, layer in module.named_modules() if name and has(layer)), None)
 
 
+def says_where(layer: Any) -> bool:
+    """Is this an audio front end, whose outputs have a time and a frequency?"""
+    return hasattr(layer, "coordinates")
+
+
 @dataclass(frozen=True, eq=False)
 class Pull:
     """From weights of the outputs to the gradient of their weighted sum with respect to the leaf."""
@@ -164,11 +169,12 @@ def as_array(tensor: Any) -> Floats:
 def _layer_name(module: Any, at: str | None) -> str:
     names = [name for name, _ in module.named_modules() if name]
     if at is None:
-        found = find_layer(module, lambda layer: hasattr(layer, "coordinates"))
+        found = find_layer(module, says_where)
         if found is None:
             raise Refused("only an audio front end (whytrust.models.front_end.FrontEnd, or a layer with a method "
                              "coordinates) says which time and frequency its outputs stand for, and the net has none; cut the "
-                             "sound in time alone (parts='time:16'), or explain the spectrogram itself")
+                             "sound in time alone (parts='time:16'), explain the spectrogram itself, or use a method of "
+                             "slopes: saliency, integrated_gradients")
         return found
     if at not in names:
         close = [] if at.isdigit() else difflib.get_close_matches(at, names, 3, 0.3)

@@ -26,6 +26,7 @@ from whytrust.domains.audio_reading import as_type, checked, fitting, level, who
 from whytrust.domains.audio_reading import read as read
 from whytrust.domains.audio_reading import without_channels as without_channels
 from whytrust.domains.audio_segments import asked, bin_heights, of_wave, superpixels
+from whytrust.domains.dials import Loudness
 from whytrust.domains.spectra import Change, Labels, add_up, middles, part_change, playable, shown, stft, window_length
 from whytrust.views import SoundView
 
@@ -181,6 +182,13 @@ class AudioParts:
         return tuple(part_change(change, self.labels == part, self.window, len(wave)) for part in range(len(self.names)))
 
     @cached_property
+    def dials(self) -> Loudness | None:
+        """What gradients of a waveform cut in frequency are taken of; samples do not say which frequency they speak of."""
+        if self.window is None:
+            return None
+        return Loudness(self.sound.astype(np.float64), self.labels, len(self.names), self.window)
+
+    @cached_property
     def _runs(self) -> tuple[Labels, Labels]:
         """Stretches of samples, or of cells as they lie in memory, that belong to one part: which, and how long."""
         flat = self.labels.ravel()
@@ -191,7 +199,7 @@ class AudioParts:
         """A map shaped like `labels` -> one number a part; `how` is mean, mean_abs or mean_pos.
 
         That is the input's shape, or frames × bins of the transform where a waveform is cut in frequency: a map over samples
-        does not say which frequency it speaks of.
+        does not say which frequency it speaks of; `dials` turns its gradient into one that does.
         """
         shape = np.shape(map)
         if self.window is not None and shape == self.sound.shape:

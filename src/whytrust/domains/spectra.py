@@ -52,18 +52,27 @@ def middles(frames: int, window: int) -> Labels:
     return (np.arange(frames) - 1) * (window // 4)
 
 
+def waves(spectra: NDArray[np.complex128], window: int) -> Floats:
+    """(…, frames, bins) of transforms, or of a few of their frames -> (…, (frames + 3) · hop) samples.
+
+    The first of them lies three hops before the sound, where the frames are all there are.
+    """
+    hop = window // 4
+    pieces = np.fft.irfft(spectra, n=window, axis=-1) * (_window(window) * (window / 2) / 1.5)
+    out = np.zeros((*pieces.shape[:-2], pieces.shape[-2] + 3, hop))
+    for quarter in (3, 2, 1, 0):  # the pieces that meet in a stretch of one hop, the earliest first
+        out[..., quarter:quarter + pieces.shape[-2], :] += pieces[..., quarter * hop:(quarter + 1) * hop]
+    return out.reshape(*out.shape[:-2], -1)
+
+
 def part_change(change: NDArray[np.complex128], cells: Masks, window: int, length: int) -> Change:
     """Some cells of a transform, back as samples."""
     frames = np.flatnonzero(cells.any(axis=1))
     if not len(frames):
         return 0, np.zeros(0)
     first, hop, held = int(frames[0]), window // 4, slice(int(frames[0]), int(frames[-1]) + 1)
-    pieces = np.fft.irfft(np.where(cells[held], change[held], 0), n=window, axis=1) * (_window(window) * (window / 2) / 1.5)
-    out = np.zeros((len(pieces) + 3, hop))
-    for quarter in (3, 2, 1, 0):  # the pieces that meet in a stretch of one hop, the earliest first
-        out[quarter:quarter + len(pieces)] += pieces[:, quarter * hop:(quarter + 1) * hop]
     begin = (first - 3) * hop
-    return max(begin, 0), out.ravel()[max(-begin, 0):max(length - begin, 0)]
+    return max(begin, 0), waves(np.where(cells[held], change[held], 0), window)[max(-begin, 0):max(length - begin, 0)]
 
 
 def add_up(start: NDArray[Any], changes: Sequence[Change], added: Masks) -> Floats:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from whytrust.core import Floats, Masks, check_masks
 from whytrust.domains.audio_chart import band_edges
 from whytrust.domains.audio_reading import as_type, checked, fitting, read, whole_rate
+from whytrust.domains.dials import Gains
 from whytrust.domains.spectra import Labels, add_up, decibels, middles, part_change, playable, shown_power, stft
 from whytrust.views import SoundView
 
@@ -120,6 +121,12 @@ class StemParts:
             return self._shared(self._since(self.below))
         own = self.stems.astype(np.float64)
         return own if np.array_equal(self.sound, self.mix) else own + self._shared(self._since(self.mix))
+
+    @cached_property
+    def dials(self) -> Gains:
+        """What gradients are taken of: stems that sound at once cannot be told apart in the samples."""
+        below = np.zeros(self.sound.shape) if self.below is None else self.below.astype(np.float64)
+        return Gains(self.sound.astype(np.float64), np.asarray(self._added), below)
 
     def _since(self, before: NDArray[Any]) -> Floats:
         return np.asarray(self.sound.astype(np.float64) - before)

@@ -24,7 +24,8 @@ class Edges:
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One mean strength a part; the model is asked only for its prediction."""
         strength = _strength(question, rng)
-        map = strength.astype(np.float32) if strength.ndim == 2 else None
+        shown = strength.shape == getattr(question.parts.view, "labels", strength).shape and strength.ndim == 2
+        map = strength.astype(np.float32) if shown else None
         return Explanation.of(question, "edges", question.parts.pool(strength, "mean_abs"), sense="nothing", map=map, notes=(
             "These are the edges in the input, not an explanation: the model had no part in them, and they are the same for "
             "every model and every target.",))
@@ -36,9 +37,9 @@ def _strength(question: Question, rng: np.random.Generator) -> Floats:
     if parts.domain not in ("image", "audio"):
         raise ValueError(f"edges must be those of an image, a spectrogram or a waveform, got {_kind(parts.domain)}, which has "
                          "none; choose another method")
-    if getattr(parts, "changes", None) is not None:
-        raise ValueError("edges of a waveform must be pooled over stretches of time, got a waveform cut in frequency; cut it "
-                         "in time only (parts='time:16'), or explain a spectrogram")
+    dials = getattr(parts, "dials", None)
+    if dials is not None and dials.own.ndim == 2:
+        return _sobel(dials.own)  # of a waveform cut in frequency: those of its transform
     whole = np.asarray(parts.compose(np.ones((1, question.d), bool), rng)[0], dtype=np.float64)
     if parts.domain == "audio" and whole.ndim == 1:
         return np.asarray(np.abs(np.diff(whole, prepend=whole[:1])))

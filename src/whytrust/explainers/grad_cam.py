@@ -29,6 +29,7 @@ class GradCam:
     name: ClassVar[str] = "grad_cam"
     pooling: ClassVar[str] = "mean"
     sense: ClassVar[Sense] = "for"
+    of_places: ClassVar[bool] = True
     passes: ClassVar[int] = 2  # of a map: to the layer, and from it
     caution: ClassVar[str] = ("The map is as coarse as its layer, however smooth it is drawn, and what speaks against the "
                               "target is cut off.")

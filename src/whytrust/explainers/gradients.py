@@ -61,7 +61,7 @@ class Pooled:
         """One map, pooled."""
         if self.pooling not in (None, *POOLINGS):
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {self.pooling!r}")
-        spot = Spot.of(question, self.method.name, self.explains, rng)
+        spot = self._spot(question, rng)
         map = next(iter(self.method.maps(spot, spot.own)))
         if not np.isfinite(map).all():
             wrong = int((~np.isfinite(map)).sum())
@@ -77,8 +77,12 @@ class Pooled:
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Ask the model what must be asked in any case, before the target is known, in one pass that serves for both."""
-        spot = Spot.of(question, self.method.name, self.explains, rng)
+        spot = self._spot(question, rng)
         getattr(self.method, "ahead", Spot.own_scores)(spot)
+
+    def _spot(self, question: Question, rng: np.random.Generator) -> Spot:
+        inner: Any = getattr(self.method, "method", self.method)  # of what smoothing smooths
+        return Spot.of(question, self.method.name, self.explains, rng, getattr(inner, "of_places", False))
 
     def _doubts(self, spot: Spot, map: Floats, laid: Laid, notes: tuple[str, ...]) -> Iterator[str]:
         """What a reader would otherwise not notice."""
@@ -292,6 +296,7 @@ class ExcitationBackprop(GuidedBackprop):
     sense: ClassVar[Sense] = "for"
     caution: ClassVar[str] = "It knows nothing of what inhibits the target."
     rule: ClassVar[str] = "excitation"
+    of_places: ClassVar[bool] = True  # a probability is handed down, not pulled back
 
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Probabilities; a class that has no output of its own has none to pass down."""

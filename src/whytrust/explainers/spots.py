@@ -1,7 +1,7 @@
 """Where a gradient is taken: at the input itself, or at what a layer of the model makes of it.
 
-Texts have no gradient, their embeddings have; the time and frequency of a waveform show behind its front end. Wherever it is
-taken, a map over those values is laid over the same parts.
+Texts have no gradient, their embeddings have; the time and frequency of a waveform show behind its front end, or, of a net
+without one, in the sound's own transform. Wherever it is taken, a map over those values is laid over the same parts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from whytrust.checked import Cut, DifferentiableModel, RawModel, one_hot
-from whytrust.core import Floats, generator, near, need, over_channels
+from whytrust.core import Dials, Floats, generator, near, need, over_channels
 from whytrust.explainers.laying import Laid, Laying, enlarged
 from whytrust.question import Question
 from whytrust.views import ImageView, SoundView, TextView
@@ -31,6 +31,52 @@ BASELINES = ("black", "mean", "blurred", "noise", "pad")
 
 
 @dataclass(frozen=True, eq=False)
+class Dialled:
+    """A model as a function of what its inputs are made of."""
+
+    model: DifferentiableModel
+    dials: Dials
+
+    @property
+    def kind(self) -> str:
+        """What this is, in a few words."""
+        return str(getattr(self.model.function, "kind", "a function of a batch"))
+
+    @property
+    def home(self) -> str:
+        """Where the model is."""
+        return str(getattr(self.model.function, "home", "cpu"))
+
+    def __call__(self, values: Floats) -> Any:
+        """The model's own outputs."""
+        return self.model.function(self.model.prepared(self.dials.inputs(values)))
+
+    def pullback(self, values: Floats, preprocess: None = None) -> tuple[Any, _Pull]:
+        """(outputs, weights of the outputs -> gradient with respect to the values)."""
+        function: Any = self.model.function
+        outputs, pull = function.pullback(self.dials.inputs(values), self.model.preprocess)
+        return outputs, _Pull(pull, self.dials)
+
+    def ruled(self, rule: str) -> Dialled:
+        """The same with another backward pass."""
+        return replace(self, model=self.model.ruled(rule))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pull:
+    """A model's own pull, and then through what the input is made of."""
+
+    pull: Any
+    dials: Dials
+
+    def __call__(self, weights: Floats) -> Floats:
+        return self.dials.pulled(np.asarray(self.pull(weights), dtype=np.float64))
+
+    def last(self, weights: Floats) -> Floats:
+        return self.dials.pulled(np.asarray(getattr(self.pull, "last", self.pull)(weights), dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
 class Spot:
     """The values at which one question is differentiated, and the model as a function of them."""
 
@@ -41,10 +87,14 @@ class Spot:
     name: str  # of the method that asks
     cut: Cut | None = None
     rule: str = ""  # of the backward pass, where it is not the derivative
+    dials: Dials | None = None  # what the values are, where the input is made of them by adding up
 
     @classmethod
-    def of(cls, question: Question, name: str, explains: Explains, rng: np.random.Generator) -> Spot:
-        """Where the question's input can be moved by a little; one clear error where it cannot."""
+    def of(cls, question: Question, name: str, explains: Explains, rng: np.random.Generator, of_places: bool = False) -> Spot:
+        """Where the question's input can be moved by a little; one clear error where it cannot.
+
+        `of_places` is for maps that are no slopes: they cannot be pulled back to what the input is made of.
+        """
         model, seed = question.model, int(rng.integers(2**63))
         if explains not in ("logit", "score"):
             raise ValueError(f"explains must be 'logit' (before a softmax) or 'score' (as it comes), got {explains!r}")
@@ -55,13 +105,16 @@ class Spot:
                             "kernel_shap, occlusion")
         asked: DifferentiableModel = model.raw if explains == "logit" else model
         in_bands, processed = getattr(question.parts, "changes", None) is not None, hasattr(model.function, "processor")
-        if isinstance(question.parts.view, TextView) or in_bands or processed:
+        dials: Dials | None = None if of_places else getattr(question.parts, "dials", None)
+        behind_front_end = in_bands and (dials is None or getattr(model.function, "has_front_end", False))
+        if isinstance(question.parts.view, TextView) or behind_front_end or processed:
             cut = question.once(f"cut {explains}", lambda: asked.cut(question.input))
             return cls(question, cut.tail, cut.values[None], seed, name, cut)
         own = question.once("numbers", lambda: _numbers(question, name)[None])
         spot = cls(question, asked, own, seed, name)
         question.once("whole numbers", spot._check_whole_numbers)
-        return spot
+        return spot if dials is None else replace(
+            spot, model=replace(asked, function=Dialled(asked, dials), preprocess=None), own=dials.own[None], dials=dials)
 
     @property
     def values(self) -> Floats:
@@ -114,7 +167,8 @@ class Spot:
 
     @property
     def _key(self) -> str:
-        return f"at the input {type(self.model).__name__} {self.rule}"
+        where = "the dials" if self.dials is not None else "the input"
+        return f"at {where} {type(self.model).__name__} {self.rule}"
 
     def _counted(self, scores: Floats) -> Floats:
         self.question.count(len(scores))
@@ -185,6 +239,8 @@ class Spot:
         """Padding for a text, the training data's mean for a row, the mean for a spectrogram; black, or silence, otherwise."""
         if self.cut is not None and self.cut.absent is not None:
             return "pad"
+        if self.dials is not None:
+            return "black"
         return "mean" if self.question.parts.domain == "tabular" or self._is_spectrogram else "black"
 
     @property
@@ -193,10 +249,13 @@ class Spot:
         ranges = getattr(self.question.parts, "ranges", None)
         if ranges is not None:
             return np.asarray(ranges, dtype=np.float64)
-        return np.asarray(self.values.max() - self.values.min())
+        least = 0 if self.dials is not None else self.values.min()  # what can be turned down has the range down to nothing
+        return np.asarray(self.values.max() - least)
 
     def lay(self, map: Floats, how: str) -> Laid:
         """A map over the values (or over their places alone), as one score a part."""
+        if self.dials is not None:
+            return Laid(self.dials.pool(map, how), notes=(self.dials.told,))
         if self.cut is None:
             return Laid(self.question.parts.pool(map, how))
         if self.cut.hertz is not None:
