@@ -10,7 +10,7 @@ from typing import Any
 
 from whytrust import api, engine
 from whytrust.progress import Progress
-from whytrust.rehearsal import Clock, Rehearsed
+from whytrust.rehearsal import Clock, Rehearsed, Watched
 from whytrust.report.audit import Audit
 from whytrust.studies import spec
 from whytrust.studies.audit import AuditStudy
@@ -57,13 +57,15 @@ def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> di
     """How many model calls and how long a run would take, from working on the first inputs; nothing is kept.
 
     One input, then four times as many as before while that takes but a moment (small models are fastest in large batches) or
-    none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed.
+    none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed. Attacks on whole songs are
+    reckoned by the length of the songs.
     """
     clock, tried = clock or Clock(), len(study.blocks()[0].cases) if study.by_source else 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
     with Progress("estimating") as progress:
         while True:
-            some = replace(rehearsed, data=replace(study.data, items=study.data.items[:tried]))
+            attack = Watched(study.adversaries, clock.now)
+            some = replace(rehearsed, data=replace(study.data, items=study.data.items[:tried]), adversaries=attack)
             before, start, calls = clock.skipped, clock.now(), progress.done
             states = [result.record["status"] for block in some.blocks() for result in some.work(block, progress)]
             took = clock.now() - start
@@ -71,6 +73,9 @@ def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> di
                 break
             tried *= 4
     share = len(study.data.items) / len(states)
+    of_attack = attack.share([item.id for item in study.data.items], len(states))
+    of_calls, of_time = progress.done - calls, took + clock.skipped - before
     return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
-            states.count("failed"), "block": study.block, "calls": round((progress.done - calls) * share),
-            "seconds": (took + clock.skipped - before) * share / jobs, "jobs": jobs, "blocks": len(study.blocks())}
+            states.count("failed"), "block": study.block, "jobs": jobs, "blocks": len(study.blocks()),
+            "calls": round(attack.calls * of_attack + (of_calls - attack.calls) * share),
+            "seconds": (attack.seconds * of_attack + (of_time - attack.seconds) * share) / jobs}

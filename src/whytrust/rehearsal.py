@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,6 +82,32 @@ class _Repeating:
     def ruled(self, rule: str) -> _Repeating:
         """The same with another backward pass."""
         return _Repeating(self.function.ruled(rule), self.clock, rule)
+
+
+@dataclass
+class Watched:
+    """The adversaries of a study, made in earnest, and what it took to make them."""
+
+    adversaries: Any
+    now: Callable[[], float]
+    calls: int = 0
+    seconds: float = 0.0
+
+    def __call__(self, model: Any, given: Any, ids: Any, strength: str, seed: int, on_calls: Callable[[int], None]) -> Any:
+        """As they come."""
+        def counted(calls: int) -> None:
+            self.calls += calls
+            on_calls(calls)
+
+        start = self.now()
+        found = self.adversaries(model, given, ids, strength, seed, counted)
+        self.seconds += self.now() - start
+        return found
+
+    def share(self, ids: Sequence[str], tried: int) -> float:
+        """How much more work all inputs are than the first few: by their number, or by the length of what is attacked."""
+        length: Callable[[Sequence[str]], int] = getattr(self.adversaries, "length", len)
+        return length(ids) / max(length(ids[:tried]), 1)
 
 
 def _shape(batch: Batch) -> tuple[Any, ...]:

@@ -164,3 +164,17 @@ def test_limits_and_slices_are_songs_too():
     assert [one.name for one in found] == list(found.names)
     with pytest.raises(ValueError, match="limit"):
         found.limited(0)
+
+
+def test_what_an_audit_of_songs_will_take_goes_by_their_length(monkeypatch):
+    monkeypatch.setattr(auditing, "A_MOMENT", 0.0)  # one song must do
+
+    def make(number):
+        if number == 2:
+            raise ValueError("c must be readable")
+        return song(number, (4.0, 20.0)[number])
+
+    made, calls = study(Songs(("a", "b", "c"), make)), []
+    for block in made.blocks():
+        list(made.work(block, calls.append))
+    assert auditing.estimate(made)["calls"] == pytest.approx(sum(calls), rel=0.2)

@@ -61,6 +61,7 @@ def test_lists_may_lie_beside_the_sounds_and_titles_may_have_dots(tmp_path):
 
 def test_stretches_that_touch_are_one(tmp_path):
     assert annotated(lab(tmp_path / "a.lab", "0 1 sing", "1.005 2 sing", "2 2.8 nosing"), 3.0) == ((0.0, 2.0),)
+    assert annotated(lab(tmp_path / "a.lab", "# by ear", "0 1 sing # loud", "1 3 nosing"), 3.0) == ((0.0, 1.0),)
 
 
 @pytest.mark.parametrize(("lines", "words"), [

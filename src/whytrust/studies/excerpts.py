@@ -55,6 +55,16 @@ class OfSongs:
                 found |= dict.fromkeys(mine, error)
         return found
 
+    def length(self, ids: Sequence[str]) -> int:
+        """Frames of the songs that these excerpts are from: what attacking them takes is in proportion."""
+        return sum(self._frames(number) for number in {song_of(case) for case in ids})
+
+    def _frames(self, number: int) -> int:
+        try:
+            return self.songs[number].frames
+        except (ValueError, TypeError, OSError):
+            return 0  # what cannot be read is told in its turn, and not attacked
+
     def attacked(self, song: Song, strength: str, on_calls: OnCalls) -> AttackedSong:
         """The song, moved as far as this strength says."""
         method = self.attack if strength == FULL else replace(self.attack, stop="success", margin=margin_of(strength))

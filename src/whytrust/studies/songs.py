@@ -217,7 +217,7 @@ class _Line:
 
     @classmethod
     def read(cls, where: str, text: str) -> _Line:
-        words = text.split()
+        words = text.partition("#")[0].split()  # what follows is a comment
         if len(words) != 3:
             raise ValueError(f"{where}, must be 'start end sing|nosing', got {text.strip()!r}")
         try:
@@ -234,7 +234,7 @@ class _Line:
 def annotated(path: Path, seconds: float) -> Stretches:
     """When somebody sings, from a .lab file that covers a song of so many seconds; else one error with file and line."""
     texts = enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1)
-    lines = [_Line.read(f"{path}, line {number}", text) for number, text in texts if text.strip()]
+    lines = [_Line.read(f"{path}, line {number}", text) for number, text in texts if text.partition("#")[0].strip()]
     if not lines:
         raise ValueError(f"{path} must have lines 'start end sing|nosing', and is empty")
     for before, line in pairwise(lines):

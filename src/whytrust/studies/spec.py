@@ -120,8 +120,9 @@ def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, 
     signal, attack, margins = song_attack(given.pop("attack", None))
     detector, excerpts = loaded.detector, given.pop("excerpts", EXCERPTS)
     seed = given.get("seed", 0)
-    data = drawn(songs, detector.hearing, detector.threshold, excerpts, seed, f"{excerpts} excerpts of either answer from "
-                 f"each of {len(songs)} songs of {spec['model'] if inputs == 'demo' else Path(str(inputs)).name}")
+    of_each = f"{excerpts} excerpt{'' if excerpts == 1 else 's'} of either answer from each of {len(songs)} songs"
+    data = drawn(songs, detector.hearing, detector.threshold, excerpts, seed,
+                 f"{of_each} of {spec['model'] if inputs == 'demo' else Path(str(inputs)).name}")
     made = OfSongs(songs, detector.hearing, detector.threshold, attack, signal, strengths_of(margins))
     return settle(loaded.model, data, spec={**spec, "seed": seed}, attack=made, **{**loaded.explain_options, **given})
 
