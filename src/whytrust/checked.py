@@ -92,7 +92,7 @@ class CheckedModel:
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
         n = len(batch)
-        raw = self._guarded(lambda: self.function(self.prepared(batch)), batch)
+        raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
         return self._columns(self._array(raw, n))
 
     def __str__(self) -> str:
@@ -168,17 +168,17 @@ class CheckedModel:
         return batch if self.preprocess is None else self.preprocess(batch) if prepare is None else prepare(
             batch, self.preprocess)
 
-    def _guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
+    def guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
+        """What `ask` gives, or whatever it raises as one clear error about this batch."""
         try:
             return ask()
         except Refused:
             raise
         except Exception as error:
             raise ValueError(
-                f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs "
-                f"({_kind(batch)}); "
-                f"it must accept such a batch and return one row of scores for each input{self._hint(batch, error)}"
-            ) from error
+                f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs ("
+                f"{_kind(batch)}); it must accept such a batch and return one row of scores for each input"
+                f"{self._hint(batch, error)}") from error
 
     def _hint(self, batch: Batch, error: Exception) -> str:
         """What to try where a net was given images of a shape that it does not take."""
@@ -254,7 +254,7 @@ class DifferentiableModel(CheckedModel):
     def linearised(self, batch: Batch) -> tuple[Floats, Callable[..., Floats]]:
         """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""
         function: Any = self.function
-        outputs, pull = self._guarded(lambda: function.pullback(batch, self.preprocess), batch)
+        outputs, pull = self.guarded(lambda: function.pullback(batch, self.preprocess), batch)
         scores = self._columns(raw := self._array(outputs, len(batch)))
 
         def gradient_of(weights: Floats, last: bool = False) -> Floats:
@@ -262,7 +262,7 @@ class DifferentiableModel(CheckedModel):
             if wanted.shape != scores.shape:
                 raise ValueError(f"weights must have one number for each score: expected {scores.shape}, got {wanted.shape}")
             back: Any = getattr(pull, "last", pull) if last else pull
-            gradient = np.asarray(self._guarded(lambda: back(self._pulled(raw, scores, wanted)), batch))
+            gradient = np.asarray(self.guarded(lambda: back(self._pulled(raw, scores, wanted)), batch))
             if gradient.shape != np.shape(batch) or not np.isfinite(gradient).all():
                 raise ValueError(f"{self.name} must give finite gradients shaped like its inputs, {np.shape(batch)}, got "
                                  f"{gradient.shape}{'' if np.isfinite(gradient).all() else ' with NaN or infinite values'}; a "
@@ -281,7 +281,7 @@ class DifferentiableModel(CheckedModel):
         if offer is None:
             raise TypeError(f"{self.name} must be a torch module or a Hugging Face model to be cut at a layer, "
                             f"got {getattr(self.function, 'kind', 'a function')}; leave the layer out")
-        values, function, places = self._guarded(lambda: offer(at, batch, self.preprocess), batch)
+        values, function, places = self.guarded(lambda: offer(at, batch, self.preprocess), batch)
         return Cut(values, replace(self, function=function, preprocess=None), **places)
 
     def ruled(self, rule: str) -> DifferentiableModel:

@@ -190,8 +190,18 @@ class Dials(Protocol):
         ...
 
     @property
+    def called(self) -> str:
+        """What they are, in a few words."""
+        ...
+
+    @property
     def told(self) -> str:
-        """What they are, for whoever reads an explanation in their terms."""
+        """What to know of them, for whoever reads an explanation in their terms."""
+        ...
+
+    @property
+    def spread(self) -> float:
+        """The range that a share of noise is of."""
         ...
 
     def inputs(self, values: Floats) -> Floats:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import whytrust as wt
+from whytrust.domains.audio import AudioParts
 from whytrust.domains.stems import StemParts
 from whytrust.models.front_end import FrontEnd
 
@@ -164,6 +165,102 @@ def test_the_scores_of_the_sound_itself_are_the_same_bits_whoever_asks_first():
 def test_a_map_of_places_needs_a_front_end_that_says_where_its_bands_are(method):
     with pytest.raises(ValueError, match=r"only an audio front end .*parts='time:16'"):
         wt.explain(wt.model(PLAIN), WAVE, method, parts="tf:4x3", rate=RATE)
+
+
+class FourAxes(nn.Module):
+    """A front end whose outputs have a channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.front = FrontEnd(**FRONT).double()
+
+    def coordinates(self, frames, bands):
+        return self.front.coordinates(frames, bands)
+
+    def forward(self, waves):
+        return self.front(waves)[:, None]
+
+
+class Twice(nn.Module):
+    """A front end that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.front = FrontEnd(**FRONT).double()
+
+    def forward(self, waves):
+        return torch.stack([self.front(waves).mean((1, 2)), self.front(-2 * waves).sum((1, 2))], 1)
+
+
+class Coordinates(nn.Module):
+    """A net that has something else of that name."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("coordinates", torch.linspace(0, 1, 4000).double())
+        self.inner = nn.Linear(4000, 2).double()
+
+    def forward(self, waves):
+        return self.inner(waves * self.coordinates)
+
+
+@pytest.mark.parametrize("net", [nn.Sequential(FourAxes(), nn.Flatten(), nn.Linear(51 * 20, 2).double()), Twice(),
+                                 nn.Sequential(Coordinates())])
+def test_where_a_front_end_cannot_be_cut_at_the_sounds_own_transform_will_do(net):
+    model, given = wt.model(net), {"target": 1, "parts": "tf:4x3", "rate": RATE}
+    found = wt.explain(model, WAVE, "input_x_gradient", **given)
+    assert any("no front end in it" in note for note in found.notes)
+    step = 1e-6  # all parts together: the slope of the score as the whole sound gets louder
+    slope = np.diff(model(np.stack([WAVE * (1 - step), WAVE * (1 + step)]))[:, 1])[0] / (2 * step)
+    assert found.scores.sum() == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["saliency", "integrated_gradients", "guided_backprop", "grad_cam"])
+def test_a_front_end_as_preprocessing_is_cut_behind_as_one_in_the_net_is(method):
+    torch.manual_seed(0)
+    front, net = FrontEnd(**FRONT), nn.Sequential(nn.Unflatten(1, (1, 51)), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 49 * 18, 2))
+    given = {"target": 1, "parts": "tf:4x3", "rate": RATE}
+    before = wt.explain(wt.model(net, preprocess=front), WAVE.astype(np.float32), method, **given)
+    inside = wt.explain(wt.model(nn.Sequential(front, net)), WAVE.astype(np.float32), method, **given)
+    np.testing.assert_allclose(before.scores, inside.scores, rtol=1e-5, atol=1e-7)
+    assert before.scores.any()
+
+
+def test_no_stretch_of_a_sound_is_wronged_by_lying_at_its_end():
+    means = np.mean([wt.explain(nn.Linear(8000, 1), np.random.default_rng(i).normal(size=8000), "saliency", parts="tf:5x4",
+                                rate=RATE).scores.reshape(5, 4).mean(axis=1) for i in range(10)], axis=0)
+    assert means.min() > 0.9 * means.max()
+
+
+def test_noise_on_a_sound_is_as_loud_as_noise_on_its_samples_would_be():
+    for sound in (np.sin(np.arange(4000)), RNG.normal(size=4000)):
+        for parts in ("tf:4x3", "tf:20x3"):
+            dials = AudioParts.cut(sound, parts, rate=RATE).dials
+            noisy = dials.inputs((dials.own + dials.spread * RNG.normal(size=dials.own.shape))[None])[0]
+            assert (noisy - sound).std() == pytest.approx(np.ptp(sound), rel=0.1)
+
+
+def test_long_mixes_go_through_a_net_one_by_one():
+    seen = []
+
+    class Counting(nn.Module):
+        def forward(self, waves):
+            seen.append(len(waves))
+            return waves.mean(1, keepdim=True)
+
+    parts = StemParts.of({"a": np.ones(400_000), "b": np.ones(400_000)})
+    wt.explain(wt.model(Counting()), parts.sound, "integrated_gradients", parts=parts, steps=6)
+    assert max(seen) == 1
+
+
+def test_errors_speak_of_the_sound_and_of_what_it_is_made_of():
+    with pytest.raises(ValueError, match=r"on a batch of 1 inputs \(array \(1, 4000\)"):
+        wt.explain(nn.Linear(1000, 2), WAVE, "saliency", parts="tf:4x3", rate=RATE)
+    with pytest.raises(ValueError, match=r"shaped like the magnitudes of its transform, \(frames, frequencies\)"):
+        wt.explain(nn.Linear(4000, 2), WAVE, "integrated_gradients", parts="tf:4x3", rate=RATE, baseline=np.zeros(4000))
+    parts = StemParts.of({"a": WAVE, "b": WAVE[::-1].copy()})
+    with pytest.raises(ValueError, match="baseline must be one of black, a number or an array of shape"):
+        wt.explain(nn.Linear(4000, 2), parts.sound, "integrated_gradients", parts=parts, baseline="blurred")
 
 
 def test_gradients_of_stems_are_those_of_their_gains():

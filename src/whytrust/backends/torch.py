@@ -91,10 +91,9 @@ class TorchScores:
         """The user's module."""
         return self.module
 
-    @property
-    def has_front_end(self) -> bool:
-        """Does a layer say which time and frequency its outputs stand for?"""
-        return find_layer(self.module, says_where) is not None
+    def hears_where(self, preprocess: Any) -> bool:
+        """Does a layer, or the preprocessing, say which time and frequency its outputs stand for?"""
+        return says_where(preprocess) or find_layer(self.module, says_where) is not None
 
     def __call__(self, batch: Batch) -> Floats:
         """The module's outputs as an array of float64."""
@@ -180,12 +179,17 @@ class TorchScores:
         object.__setattr__(other, "_laid", self._laid)  # what is found out of the module holds for both
         return other
 
-    def cut(self, at: str | None, batch: Batch, preprocess: Preprocess | None) -> tuple[Floats, Tail, dict[str, Any]]:
-        """The module cut at a layer, for a batch of one input."""
+    def cut(self, at: str | None, batch: Batch,
+            preprocess: Preprocess | None) -> tuple[Floats, Tail | TorchScores, dict[str, Any]]:
+        """The module cut at a layer, for a batch of one input; None is behind what says where its frequencies are."""
         torch = need("torch", "torch")
         modules = tuple(m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module))
         with evaluating(*modules), torch.no_grad():
             prepared = self._inputs(batch if preprocess is None else self.prepare(batch, preprocess)).contiguous()
+        if at is None and says_where(preprocess) and prepared.ndim == 3:
+            seconds, hertz = preprocess.coordinates(*prepared.shape[1:])  # type: ignore[union-attr]
+            return as_array(prepared)[0], self, {"layer": "preprocess", "seconds": seconds, "hertz": hertz,
+                                                 "seen": tuple(prepared.shape[1:])}
         repeats = [1] * (prepared.ndim - 1)
         return cut(self.module, at, lambda n: scores_of(self.module(prepared.repeat(n, *repeats))), modules,
                    seen=tuple(prepared.shape[1:]))

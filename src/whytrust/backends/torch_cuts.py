@@ -127,7 +127,7 @@ def find_layer(module: Any, has: Callable[[Any], bool]) -> str | None:
 
 def says_where(layer: Any) -> bool:
     """Is this an audio front end, whose outputs have a time and a frequency?"""
-    return hasattr(layer, "coordinates")
+    return callable(getattr(layer, "coordinates", None))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, pool_labels
-from whytrust.domains.spectra import Labels, stft, waves
+from whytrust.domains.spectra import Labels, middles, stft, waves
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,22 +25,25 @@ class Loudness:
     labels: Labels  # (frames, bins): the part of each cell
     d: int
     window: int
-    told = ("The model has no front end that says where its frequencies are, so gradients are those of the sound's own "
+    called = "the magnitudes of its transform, (frames, frequencies)"
+    told = ("The model has no front end in it that says where its frequencies are, so gradients are those of the sound's own "
             "short-time Fourier transform: magnitudes, with the phase kept.")
 
     @cached_property
     def own(self) -> Floats:
         """(frames, bins)."""
-        return np.abs(self._spectrum)
+        return np.abs(stft(self.sound, self.window))
 
-    @cached_property
-    def _spectrum(self) -> NDArray[np.complex128]:
-        return stft(self.sound, self.window)
+    @property
+    def spread(self) -> float:
+        """Noise of this size in every cell is noise of the size of the sound's range in every sample."""
+        return float(np.ptp(self.sound)) / math.sqrt(self.window / 6)
 
     @cached_property
     def _phase(self) -> NDArray[np.complex128]:
         """That of a silent cell is taken as 0, as where parts are hidden."""
-        return np.divide(self._spectrum, self.own, out=np.ones_like(self._spectrum), where=self.own > 0)
+        spectrum = stft(self.sound, self.window)
+        return np.divide(spectrum, self.own, out=np.ones_like(spectrum), where=self.own > 0)
 
     def inputs(self, values: Floats) -> Floats:
         """(n, frames, bins) -> (n, samples)."""
@@ -56,22 +60,28 @@ class Loudness:
         return np.stack([scale * (self._phase * stft(gradient, self.window).conj()).real for gradient in gradients])
 
     def pool(self, map: Floats, how: str) -> Floats:
-        """One number a part."""
-        return pool_labels(map, self.labels, self.d, how)
+        """One number a part; a mean is over the frames whose middle lies in the sound, for the others hear next to nothing."""
+        moments = middles(len(self.labels), self.window)
+        inside = (moments >= 0) & (moments < len(self.sound))
+        if how == "sum" or len(np.unique(self.labels[inside])) < self.d:
+            return pool_labels(map, self.labels, self.d, how)
+        return pool_labels(map[inside], self.labels[inside], self.d, how)
 
 
 @dataclass(frozen=True, eq=False)
 class Gains:
     """How does the score move as a stem of the mix gets louder?
 
-    One value a stem, 1 in the mix as it is and 0 where the stem is left out. So saliency and input times gradient are the same
-    here, and integrated gradients add up over the stems to what all of them together do.
+    One value a stem, 1 in the mix as it is and 0 where the stem is left out. So a slope is also input times slope, and
+    integrated gradients add up over the stems to what all of them together do.
     """
 
     sound: Floats  # (samples,)
     added: Floats  # (d, samples): what each stem adds at a gain of 1
     below: Floats  # what is there without any
+    called = "one gain a stem"
     told = "Gradients are those of the stems' gains."
+    spread = 1.0
 
     @cached_property
     def own(self) -> Floats:

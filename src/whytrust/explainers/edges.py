@@ -16,9 +16,10 @@ from whytrust.question import Question
 class Edges:
     """Where are the edges in the input? It does not ask what the model makes of them, and must fail every honest test.
 
-    The strength of edges (Sobel's gradient of an image or a spectrogram, the step from sample to sample of a waveform),
-    averaged over each part; the same for every model and every target (Adebayo et al. 2018). It misleads always: it looks like
-    an explanation because objects have edges. A test of explanations that it passes tests nothing.
+    The strength of edges (Sobel's gradient of an image or a spectrogram, the step from sample to sample of a waveform, and of
+    one cut in frequency Sobel's gradient of its transform), averaged over each part; the same for every model and every target
+    (Adebayo et al. 2018). It misleads always: it looks like an explanation because objects have edges. A test of explanations
+    that it passes tests nothing.
     """
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whytrust.checked import Cut, DifferentiableModel, RawModel, one_hot
+from whytrust.checked import Cut, DifferentiableModel, RawModel, Refused, one_hot
 from whytrust.core import Dials, Floats, generator, near, need, over_channels
+from whytrust.explainers.dialled import Dialled
 from whytrust.explainers.laying import Laid, Laying, enlarged
 from whytrust.question import Question
 from whytrust.views import ImageView, SoundView, TextView
@@ -28,52 +29,6 @@ SAME = 1e-3
 CROPPED = ("The model's image processor cuts off the border, and the map of what is left was laid over the whole image: scores "
            "near the border are those of places further in.")
 BASELINES = ("black", "mean", "blurred", "noise", "pad")
-
-
-@dataclass(frozen=True, eq=False)
-class Dialled:
-    """A model as a function of what its inputs are made of."""
-
-    model: DifferentiableModel
-    dials: Dials
-
-    @property
-    def kind(self) -> str:
-        """What this is, in a few words."""
-        return str(getattr(self.model.function, "kind", "a function of a batch"))
-
-    @property
-    def home(self) -> str:
-        """Where the model is."""
-        return str(getattr(self.model.function, "home", "cpu"))
-
-    def __call__(self, values: Floats) -> Any:
-        """The model's own outputs."""
-        return self.model.function(self.model.prepared(self.dials.inputs(values)))
-
-    def pullback(self, values: Floats, preprocess: None = None) -> tuple[Any, _Pull]:
-        """(outputs, weights of the outputs -> gradient with respect to the values)."""
-        function: Any = self.model.function
-        outputs, pull = function.pullback(self.dials.inputs(values), self.model.preprocess)
-        return outputs, _Pull(pull, self.dials)
-
-    def ruled(self, rule: str) -> Dialled:
-        """The same with another backward pass."""
-        return replace(self, model=self.model.ruled(rule))
-
-
-@dataclass(frozen=True, eq=False)
-class _Pull:
-    """A model's own pull, and then through what the input is made of."""
-
-    pull: Any
-    dials: Dials
-
-    def __call__(self, weights: Floats) -> Floats:
-        return self.dials.pulled(np.asarray(self.pull(weights), dtype=np.float64))
-
-    def last(self, weights: Floats) -> Floats:
-        return self.dials.pulled(np.asarray(getattr(self.pull, "last", self.pull)(weights), dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +61,10 @@ class Spot:
         asked: DifferentiableModel = model.raw if explains == "logit" else model
         in_bands, processed = getattr(question.parts, "changes", None) is not None, hasattr(model.function, "processor")
         dials: Dials | None = None if of_places else getattr(question.parts, "dials", None)
-        behind_front_end = in_bands and (dials is None or getattr(model.function, "has_front_end", False))
-        if isinstance(question.parts.view, TextView) or behind_front_end or processed:
-            cut = question.once(f"cut {explains}", lambda: asked.cut(question.input))
-            return cls(question, cut.tail, cut.values[None], seed, name, cut)
+        if isinstance(question.parts.view, TextView) or in_bands or processed:
+            cut = question.once(f"cut {explains} {dials is None}", lambda: _cut(asked, question, dials is None or processed))
+            if cut is not None:
+                return cls(question, cut.tail, cut.values[None], seed, name, cut)
         own = question.once("numbers", lambda: _numbers(question, name)[None])
         spot = cls(question, asked, own, seed, name)
         question.once("whole numbers", spot._check_whole_numbers)
@@ -124,11 +79,13 @@ class Spot:
     @property
     def size(self) -> int:
         """How many inputs go through the model at once."""
-        most = getattr(self.model.function, "most", None)
+        most, largest = getattr(self.model.function, "most", None), self.values.size
+        if self.dials is not None:  # a few gains may stand for a long sound
+            largest = max(largest, self.question.once("samples", lambda: np.size(self.question.input)))
         if self.question.batch_size is not None or most is not None:
             return min(self.question.batch_size or 8192, most or 8192)
         on_processor = str(getattr(self.model.function, "home", "cpu")) == "cpu"
-        return int(np.clip((AT_ONCE if on_processor else 1 << 25) // max(4 * self.values.size, 1), 1, 8192))
+        return int(np.clip((AT_ONCE if on_processor else 1 << 25) // max(4 * largest, 1), 1, 8192))
 
     def ruled(self, rule: str) -> Spot:
         """The same, with another backward pass."""
@@ -206,30 +163,35 @@ class Spot:
         """What stands for the absence of the input: by name, a number, or an array shaped like the values."""
         shape, parts = self.values.shape, self.question.parts
         given = self.usual_baseline if given is None else given
+        if isinstance(given, str) and given not in self._baselines:
+            which = f", which {parts.domain} inputs do not have" if given in BASELINES else near(given, self._baselines)
+            raise ValueError(f"baseline must be one of {', '.join(self._baselines)}, a number or an array of shape {shape}, "
+                             f"got {given!r}{which}")
         if not isinstance(given, str):
             last = getattr(parts, "channels_first", False) and _shape(given) == (*self.places, *shape[:1])
-            return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial, self._baselines)
+            what = "the input" if self.dials is None else self.dials.called
+            return _like(np.moveaxis(np.asarray(given), -1, 0) if last else given, shape, self._spatial, self._baselines, what)
         if given == "black":
             return np.zeros(shape)
         if given == "mean":
             typical = getattr(parts, "typical", None)
             return np.asarray(typical, dtype=np.float64) if typical is not None else np.broadcast_to(
                 self.values.mean(axis=self._spatial, keepdims=True), shape).copy()
-        if given == "blurred" and given in self._baselines:
+        if given == "blurred":
             sigma = [max(shape[a] for a in self._spatial) / 16 if a in self._spatial else 0.0 for a in range(len(shape))]
             return np.asarray(need("scipy.ndimage", "image").gaussian_filter(self.values, sigma))
         if given == "noise":
             low, high = self.values.min(), self.values.max()
             return np.asarray(generator(self.seed, "baseline").uniform(low, high, shape))
-        if given == "pad" and self.cut is not None and self.cut.absent is not None:
-            return self.cut.absent
-        raise ValueError(f"baseline must be one of {', '.join(self._baselines)}, a number or an array of shape {shape}, got "
-                         f"{given!r}" + (f", which {parts.domain} inputs do not have" if given in BASELINES else
-                                         near(given, self._baselines)))
+        assert self.cut is not None
+        assert self.cut.absent is not None
+        return self.cut.absent
 
     @property
     def _baselines(self) -> list[str]:
         """Those by name that an input like this one has."""
+        if self.dials is not None and self.values.ndim == 1:  # gains have no neighbours, and no range but their own
+            return ["black"]
         padded = self.cut is not None and self.cut.absent is not None
         blurs = (self.cut is None or self.cut.spans is None) and self.question.parts.domain != "tabular"
         return [name for name in BASELINES if (name != "pad" or padded) and (name != "blurred" or blurs)]
@@ -249,8 +211,7 @@ class Spot:
         ranges = getattr(self.question.parts, "ranges", None)
         if ranges is not None:
             return np.asarray(ranges, dtype=np.float64)
-        least = 0 if self.dials is not None else self.values.min()  # what can be turned down has the range down to nothing
-        return np.asarray(self.values.max() - least)
+        return np.asarray(self.values.max() - self.values.min() if self.dials is None else self.dials.spread)
 
     def lay(self, map: Floats, how: str) -> Laid:
         """A map over the values (or over their places alone), as one score a part."""
@@ -339,6 +300,20 @@ class Spot:
                              "(x - 127.0) / 128")
 
 
+def _cut(asked: DifferentiableModel, question: Question, must: bool) -> Cut | None:
+    """The model behind what makes numbers of its inputs; None where that need not be and would not say where they are."""
+    if must:
+        return asked.cut(question.input)
+    hears_where = getattr(asked.function, "hears_where", None)
+    if hears_where is None or not hears_where(asked.preprocess):
+        return None
+    try:
+        cut = asked.cut(question.input)
+    except Refused:  # a layer that is used twice, say
+        return None
+    return cut if cut.hertz is not None else None
+
+
 def _numbers(question: Question, name: str) -> Floats:
     """The input as an array of float64, without the axis of a batch."""
     try:
@@ -361,7 +336,7 @@ def _shape(given: Any) -> tuple[int, ...] | str:
         return "that is uneven"
 
 
-def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...], named: list[str]) -> Floats:
+def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...], named: list[str], what: str) -> Floats:
     """A number, a value a channel, or an array as one shaped like the values."""
     try:
         array = _array(given)
@@ -373,7 +348,7 @@ def _like(given: Any, shape: tuple[int, ...], spatial: tuple[int, ...], named: l
             array = array.reshape([n if axis not in spatial else 1 for axis, n in enumerate(shape)])
         array = np.broadcast_to(array, shape).copy()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"baseline must be one of {', '.join(named)}, a number or an array shaped like the input, "
+        raise ValueError(f"baseline must be one of {', '.join(named)}, a number or an array shaped like {what}, "
                          f"{shape}, got {type(given).__name__} of shape {_shape(given)}") from error
     if not np.isfinite(array).all():
         raise ValueError("baseline must be finite, got NaN or infinite values")
