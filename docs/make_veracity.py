@@ -1,6 +1,7 @@
 """The tables of docs/reproduce-veracity.md from a run and its figures: `python docs/make_veracity.py runs/veracity`.
 
-They are the run's own `tables.md` made narrow. A run of the settings of the attack may be named after it.
+They are the run's own `tables.md` made narrow. A run of the settings of the attack may be named after it. How many samples are
+enough is told only by a run with as many as the papers have; what such a run said before stands on the page by itself.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from make_tables import claims, rate, rewrite, small, table
 
 from whytrust.studies import veracity_run
 from whytrust.studies.published import points
+from whytrust.studies.veracity import SAMPLES
 from whytrust.studies.veracity_outcomes import NAMES
 
 PAGE = Path(__file__).parent / "reproduce-veracity.md"
@@ -104,8 +107,7 @@ def recovery(found: dict[str, Any]) -> str:
 def fidelity(found: dict[str, Any]) -> str:
     """Figure 4."""
     def of(values: Sequence[float]) -> str:
-        some = sorted(values)
-        return f"{some[len(some) // 2]:.2f} ({some[0]:.2f} to {some[-1]:.2f}), {len(some)}" if some else "–"
+        return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f}), {len(values)}" if values else "–"
 
     rows = [[name(cell), of(cell["hit"]), of(cell["miss"]), "–" if cell["auc"] is None else
              "{value:.2f} [{low:.2f}, {high:.2f}]".format(**cell["auc"])] for cell in found["fidelity"]["cells"]]
@@ -152,6 +154,11 @@ def tuning(found: dict[str, Any]) -> str:
     return table(("attacked", "ε", "η", "α", "frames turned", "signal to noise, dB"), rows) + "\n" + told(said)
 
 
+def tells_how_many(found: dict[str, Any]) -> bool:
+    """Was it tried with as many samples as in the papers?"""
+    return bool(found["settling"]["sizes"]) and found["settling"]["sizes"][-1] >= SAMPLES
+
+
 def sections(found: dict[str, Any], tuned: dict[str, Any] | None) -> str:
     """Everything between the two marks."""
     pieces = ["### What the papers found, asked of this detector\n", claims(found),
@@ -163,8 +170,9 @@ def sections(found: dict[str, Any], tuned: dict[str, Any] | None) -> str:
               "### Finding the only k changed segments (Figure 3)\n", recovery(found),
               "### Fidelity where the one changed segment was found, and where not (Figure 4)\n", fidelity(found),
               "### Shapes drawn onto “no sing” (Figure 1)\n", picture("figure-1-drawings"), drawings(found),
-              "### What hidden segments hold (§ 4.4)\n", contents(found),
-              "### How many samples are enough (§ 4.4)\n", picture("figure-settling"), settling(found)]
+              "### What hidden segments hold (§ 4.4)\n", contents(found)]
+    if tells_how_many(found):
+        pieces += ["### How many samples are enough (§ 4.4)\n", picture("figure-settling"), settling(found)]
     if tuned is not None:
         pieces += ["### Settings of the attack (§ 4.3, and Table 5 of Hoedt et al.)\n", tuning(tuned)]
     return "\n".join(pieces)
@@ -173,6 +181,7 @@ def sections(found: dict[str, Any], tuned: dict[str, Any] | None) -> str:
 if __name__ == "__main__":
     run = Path(sys.argv[1])
     tuned = json.loads(veracity_run.report(sys.argv[2], True)) if len(sys.argv) > 2 else None
-    for key in PICTURES:
+    found = json.loads(veracity_run.report(run, True))
+    for key in (key for key in PICTURES if key != "figure-settling" or tells_how_many(found)):
         small(run / "figures" / f"{key}.png", PAGE.parent / "pictures" / f"veracity-{key.removeprefix('figure-')}.png")
-    rewrite(PAGE, sections(json.loads(veracity_run.report(run, True)), tuned))
+    rewrite(PAGE, sections(found, tuned))
