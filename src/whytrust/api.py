@@ -159,18 +159,18 @@ class _Asking:
         found = []
         for place, explainer in enumerate(self.explainers):
             before = questions[0].memory.calls if place else 0
-            some = [self._explained(explainer, question, before) for question in questions]
+            some = [self._explained(explainer, question, before, inputs.source_of(item)) for question in questions]
             found.append(some[0] if single else some)
         return found if self.several else found[0]
 
     def _explained(self, explainer: Callable[[Question, np.random.Generator], Explanation], question: Question,
-                   before: int) -> Explanation:
+                   before: int, source: str) -> Explanation:
         e = explainer(question, generator(self.seed, "explain"))
         if not isinstance(e, Explanation):
             raise TypeError(f"method must return an Explanation of its question, got {_what(e)}; a function of your own that "
                             "returns an array takes (model, inputs, targets)")
         more = bytes_note(self.model, getattr(question.parts, "image", None))
-        return replace(e, seed=self.seed, calls=e.calls - before, notes=(*e.notes, *more))
+        return replace(e, seed=self.seed, calls=e.calls - before, notes=(*e.notes, *more), source=e.source or source)
 
     def _surely_a_target(self) -> bool:
         """Can no call be wasted on a target that does not exist? (A name that no class has is an error at once.)"""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import neighbours, views
+from whytrust.checked import CheckedModel
 from whytrust.core import SENSES, Floats, Sense, View
 from whytrust.pictures import page, plots
 from whytrust.question import Question
@@ -34,7 +35,7 @@ class Explanation:
     `sense` is what a score says (see core.Sense): an `unsigned` one says how much, not for or against. `map` is what the scores
     were pooled from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for,
     which need not be the target; None where there is only one output. `caution` says how the method misleads, where no number
-    does.
+    does. `source` is the file that was explained, and the moment in it, where it was one.
     """
 
     scores: Floats
@@ -62,6 +63,7 @@ class Explanation:
     map: NDArray[np.float32] | None = None
     predicted: str | None = None
     caution: str = ""
+    source: str = ""
 
     @classmethod
     def of(cls, question: Question, method: str, scores: Floats, conditions: bool = False, **more: Any) -> Explanation:
@@ -75,7 +77,8 @@ class Explanation:
             names = tuple(f"{column} = {value}" for column, value in zip(view.columns, view.values, strict=True))
             view = replace(view, conditions=view.columns)
         label = int(model.labels(original[None])[0]) if len(original) > 1 else None
-        more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()))
+        more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
+                         *_by_threshold(model, original))
         return cls(scores=np.asarray(scores, dtype=np.float64), target=question.target, method=method, model=model.name,
                    target_name=model.class_name(question.target, len(original)), view=view, names=names,
                    prediction=float(original[question.target]),
@@ -216,8 +219,9 @@ class Explanation:
             if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
                 raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
         views.check(made.view, len(made.names))
-        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str):
-            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r}")
+        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str) or not isinstance(made.source, str):
+            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r} (and the source "
+                             f"{made.source!r})")
         if not isinstance(made.settings, dict) or made.sense not in SENSES:
             raise ValueError(f"settings must be an object and sense one of {', '.join(SENSES)}, got "
                              f"{type(made.settings).__name__} and {made.sense!r}")
@@ -248,7 +252,8 @@ class Explanation:
         kind = "" if self.rules is None else ", a tree"
         kind += ", of the logit" if self.settings.get("explains") == "logit" else ""
         other = f"; the model says {self.predicted}" if self.predicted not in (None, self.target_name) else ""
-        rows = [f"{self.model}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind}){other}"]
+        of = f"{self.model}, {self.source}" if self.source else self.model
+        rows = [f"{of}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind}){other}"]
         width = max((len(n) for n, _ in self.as_list(10)), default=0)
         largest = np.abs(self.scores).max()
         digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
@@ -280,8 +285,8 @@ class Explanation:
         return f"<Explanation of {self.target_name} by {self.method}: {len(self.names)} parts, {best}{more}>"
 
     def __eq__(self, other: object) -> bool:
-        """Equal when every number is (NaN equals NaN)."""
-        return isinstance(other, Explanation) and self.to_json() == other.to_json()
+        """Equal when every number is (NaN equals NaN), whatever file it was of."""
+        return isinstance(other, Explanation) and {**self.to_json(), "source": ""} == {**other.to_json(), "source": ""}
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -380,3 +385,10 @@ def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], titl
     finally:
         writing.unlink(missing_ok=True)
     return target
+
+
+def _by_threshold(model: CheckedModel, scores: Floats) -> tuple[str, ...]:
+    """A reader takes one half for the border: where another one decides otherwise, it must be said."""
+    if model.threshold is None or len(scores) != 2 or (scores[1] > model.threshold) == (scores[1] > 0.5):
+        return ()
+    return (f"The model says {model.class_name(1, 2)} from a score of {model.threshold:g} on, not from one half.",)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.core import Parts
+from whytrust.core import Parts, generator
 from whytrust.domains import audio, image, tabular, text
 
 OPTIONS = {
@@ -26,6 +26,8 @@ SPECS = {
     "tabular": ("columns",),
 }
 FILES = (*image.SUFFIXES, *audio.SUFFIXES, ".txt")
+SAME = 1e-3
+"""How far, in parts of its largest value, an input may lie from the one that ready-made parts are of: sums round."""
 WHOLE_SOUND = 400
 """A bare 1-D array this long or longer is taken for a waveform; shorter ones could be rows and need a background."""
 
@@ -91,13 +93,14 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
     if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray):
         if options:
             raise TypeError(f"parts were given ready-made, so {', '.join(options)} cannot be set; set it where they are cut")
+        check_own(item, parts)
         return parts
     if hasattr(item, "toarray"):
         raise TypeError(f"an input must be dense, got a sparse {type(item).__name__} of shape {item.shape}; pass x.toarray(), "
                         "or x.toarray()[0] for one row")
     domain = domain_of(item, parts, options)
     if isinstance(parts, str) and options.get("background") is None:
-        _check_fit(item, parts, domain)
+        _check_fit(item, parts, domain, options)
     wrong = [name for name in options if name not in OPTIONS[domain]]
     if wrong:
         raise TypeError(f"{', '.join(wrong)} cannot be used with {domain} inputs; they take {', '.join(OPTIONS[domain])}")
@@ -114,11 +117,30 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
     return tabular.TableParts.cut(item, **options)
 
 
-def _check_fit(item: Any, parts: str, domain: str) -> None:
+def check_own(item: Any, parts: Parts) -> None:
+    """Ready-made parts must be those of the input that is explained; else another one would be, and nobody would notice."""
+    if parts.domain not in ("image", "audio") or not isinstance(item, np.ndarray) or not parts.deterministic:
+        return
+    own = np.asarray(parts.compose(np.ones((1, len(parts.names)), dtype=bool), generator(0))[0])
+    close = SAME * max(float(np.abs(own).max(initial=0)), 1e-12)
+    if item.shape != own.shape or not np.allclose(item, own, rtol=0, atol=close, equal_nan=True):
+        differ = "the values differ" if item.shape == own.shape else f"its shape is {item.shape}, theirs {own.shape}"
+        raise ValueError(f"ready-made parts must be cut from the input that is explained, and are of another one ({differ}); "
+                         "cut this input, or pass the one that the parts are of")
+
+
+def source_of(item: Any) -> str:
+    """The name of the file that is explained, where it is one."""
+    return Path(item).name if isinstance(item, str | os.PathLike) and _names_a_file(item) else ""
+
+
+def _check_fit(item: Any, parts: str, domain: str, options: dict[str, Any]) -> None:
     """Parts say of which domain an input is; one that cannot be is told so, and not that it is a bad one of that domain."""
     looks, what = domain, ""
     if domain in ("image", "audio") and isinstance(item, str) and not Path(item).suffix:
         looks, what = "text", f"the text {item[:40]!r}, which names no file"
+    elif domain != "audio" and _is_sound(item, options) and (domain != "tabular" or np.size(item) >= WHOLE_SOUND):
+        looks, what = "audio", "a sound"
     elif domain in ("text", "tabular") and isinstance(item, np.ndarray) and item.ndim in (2, 3):
         looks, what = "image", f"an array of shape {item.shape}, which looks like an image"
     if looks != domain:

@@ -40,9 +40,10 @@ class Loaded:
     demo: demos.Demo | None = None
     detector: Any = None  # of singing in whole songs
 
-    def read_sound(self, path: str | Path, at: float | None = None) -> Any:
-        """An excerpt of a sound file, around a moment in seconds or from its middle, as a detector of singing takes it."""
-        return self.detector.excerpt(audio.read(path, RATE)[0], at)
+    def read_sound(self, path: str | Path, at: float | None = None) -> tuple[Any, float]:
+        """(an excerpt of a sound file as a detector of singing takes it, its middle in seconds), or the file's middle."""
+        wave = audio.read(path, RATE)[0]
+        return self.detector.excerpt(wave, at), len(wave) / RATE / 2 if at is None else at
 
 
 def load(spec: str, trust_pickle: bool = False, device: str | None = None, **options: Any) -> Loaded:

@@ -43,11 +43,66 @@ def test_a_moment_of_a_song_is_explained(capsys, weights, recording):
     assert "Hz" in found["names"][0]
     first = Detector.read(weights).excerpt(song(0).wave, 1.5)
     np.testing.assert_allclose(first.shape, (115, 80))
-    assert told(capsys, "explain", weights, recording, "--samples", "60", "--json")[1] != out  # its middle is another moment
+    assert found["source"] == "song.flac around 1.50 s"
+    middle = json.loads(told(capsys, "explain", weights, recording, "--samples", "60", "--json")[1])
+    assert middle["scores"] != found["scores"]
+    assert middle["source"] == "song.flac around 2.00 s"
+    assert "song.flac around 1.50 s: " in told(capsys, "explain", weights, f"{recording}@1.5", "--samples", "60")[1]
+
+
+def test_the_page_says_which_moment_it_is_about(capsys, weights, recording, tmp_path):
+    assert told(capsys, "explain", weights, f"{recording}@1.5", "--samples", "60", "--out", str(tmp_path / "e.html"))[0] == 0
+    assert "for song.flac around 1.50 s: " in (tmp_path / "e.html").read_text()
+
+
+def test_a_folder_is_no_moment(capsys, weights, recording, tmp_path):
+    for text in (str(tmp_path), f"{tmp_path}@1.5"):
+        code, _, err = told(capsys, "explain", weights, text)
+        assert (code, "must be one sound file for a detector of singing" in err) == (2, True)
+
+
+def test_parts_of_something_else_are_told_to_be_so(capsys, weights, recording):
+    for parts, kind in (("words", "text"), ("grid:4x4", "image")):
+        code, _, err = told(capsys, "explain", weights, f"{recording}@1.5", "--parts", parts)
+        assert code == 2
+        assert f"are of {kind} inputs, got a sound; audio inputs take time, freq, tf, slic" in err
+
+
+def test_files_are_brought_to_the_rate_that_a_model_was_made_for(capsys, tmp_path):
+    for rate in (16000, 44100):
+        time = np.arange(2 * rate) / rate
+        soundfile.write(tmp_path / f"{rate}.wav", 0.5 * np.sin(2 * np.pi * 3000 * time), rate)
+    said = [json.loads(told(capsys, "explain", "demo:sound", str(tmp_path / f"{rate}.wav"), "--samples", "60", "--json")[1])
+            for rate in (16000, 44100)]
+    assert [one["target_name"] for one in said] == ["whistle", "whistle"]
+    assert said[1]["prediction"] == pytest.approx(said[0]["prediction"], abs=0.01)
+    (tmp_path / "mine.py").write_text("import numpy as np\ndef length(waves):\n    return np.full((len(waves), 1), waves.shape[1] / 1e4)\n")
+    words = ("explain", f"{tmp_path}/mine.py:length", str(tmp_path / "44100.wav"), "--parts", "time:4", "--json")
+    assert json.loads(told(capsys, *words, "--rate", "8000")[1])["prediction"] == pytest.approx(1.6)
+    assert json.loads(told(capsys, *words)[1])["prediction"] == pytest.approx(8.82)
+
+
+def test_moments_are_for_detectors_of_singing(capsys, recording):
+    code, _, err = told(capsys, "explain", "demo:sound", f"{recording}@1.5")
+    assert code == 2
+    assert "for a detector of singing only" in err
+
+
+def test_an_answer_that_one_half_would_not_give_says_where_the_border_is(capsys, tmp_path, recording):
+    def explained(threshold):
+        torch.manual_seed(0)
+        save(SingingVoiceNet(), tmp_path / "net.safetensors", {"threshold": threshold})
+        return json.loads(told(capsys, "explain", str(tmp_path / "net.safetensors"), recording, "--samples", "60", "--target", "sing", "--json")[1])
+
+    usual = explained(0.5)
+    chance = usual["prediction"]
+    border = round(chance / 2 if chance < 0.5 else (1 + chance) / 2, 3)
+    assert not any("not from one half" in note for note in usual["notes"])
+    assert f"The model says sing from a score of {border:g} on, not from one half." in explained(border)["notes"]
 
 
 @pytest.mark.parametrize(("moment", "words"), [
-    ("@0.2", "its middle must be between 0.81 and"), ("@99", "must lie in the song"), ("@soon", "song.wav@12.5")])
+    ("@0.2", "its middle must be between 0.81 and"), ("@99", "must lie in the song"), ("@soon", "song.wav@12.5, got 'soon'"), ("@-3", "got '-3'")])
 def test_moments_that_a_song_does_not_have_are_refused(capsys, weights, recording, moment, words):
     code, _, err = told(capsys, "explain", weights, recording + moment)
     assert code == 2

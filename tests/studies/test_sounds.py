@@ -158,6 +158,10 @@ def test_stems_that_the_user_brings_are_parts(tmp_path):
     cuts = [StemParts.of(one, rate=RATE) for one in stems]
     mixes = np.stack([cut.compose(np.ones((1, 3), dtype=bool), rng)[0] for cut in cuts])
     model = wt.model(FromWaves(), output="logit", classes=CLASSES)
+    with pytest.raises(ValueError, match="must be cut from the input that is explained"):
+        wt.explain(model, mixes[1], "occlusion", parts=cuts[0])
+    with pytest.raises(ValueError, match="must be cut from the input that is explained"):
+        wt.audit(model, mixes[::-1][:2], ["occlusion"], parts=cuts, attack=ATTACK, rate=RATE, out=tmp_path / "wrong")
     audit = wt.audit(model, mixes, ["occlusion"], parts=cuts, attack=ATTACK, rate=RATE, limit=4, out=tmp_path / "run")
     records = [r for r in audit.store.records() if r["status"] == "ok"]
     assert len(records) >= 2

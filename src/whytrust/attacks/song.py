@@ -47,6 +47,11 @@ class AttackedSong:
     threshold: float
     iterations: int
 
+    def __repr__(self) -> str:
+        """In a line."""
+        return (f"<AttackedSong: {self.flipped.sum()} of {len(self.before)} frames turned in {self.iterations} steps, "
+                f"{self.signal_to_noise:.1f} dB>")
+
     @property
     def sung(self) -> NDArray[np.bool_]:
         """(frames,): did the detector hear singing before?"""

@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def add_to(commands: Any) -> None:
     explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime); a,b,c for several")
     explain.add_argument("--target", help="class name or index; top:3 for the three likeliest (default: the predicted class)")
     explain.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
+    explain.add_argument("--rate", type=int, help="sounds: samples a second that the model was made for; files are resampled")
     explain.add_argument("--samples", help="auto, or how many model calls may be spent")
     explain.add_argument("--budget", type=int, help="with --samples auto: the most model calls")
     explain.add_argument("--features", help="how many parts to keep in the explanation, or all")
@@ -63,8 +65,8 @@ def add_to(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     loaded = loading.load(options.model, options.trust_pickle, options.device, **_model_options(options))
     model, examples, given = loaded.model, loaded.inputs, dict(loaded.explain_options)
-    names = ("parts", "budget", "fill", "variant", "family", "batch_size", "steps", "noise", "sigma", "pooling", "layer",
-             "explains")
+    names = ("parts", "rate", "budget", "fill", "variant", "family", "batch_size", "steps", "noise", "sigma", "pooling",
+             "layer", "explains")
     given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
     if isinstance(given.get("fill"), str) and (given.get("parts") or "").partition(":")[0] not in inputs.SPECS["text"]:
         given["fill"] = _number(given["fill"])
@@ -75,7 +77,8 @@ def _explain(options: argparse.Namespace) -> int:
         given["baseline"] = _baseline(options.baseline)
     if options.background:
         given["background"] = _table(options.background)
-    item = _input(options.input, examples, given) if loaded.detector is None else _excerpt(options.input, loaded, given)
+    item, source = (_input(options.input, examples, given), "") if loaded.detector is None else _excerpt(
+        options.input, loaded, given)
     code = 0
     try:
         method = [name.strip() for name in options.method.split(",")] if "," in options.method else options.method
@@ -84,7 +87,7 @@ def _explain(options: argparse.Namespace) -> int:
         for index, error in failed.errors.items():
             print(f"whytrust: input {index}: {' '.join(str(error).split())}", file=sys.stderr)
         found, code = [e for e in failed.explanations if e is not None], 1
-    _show(_flat(found), options)
+    _show([replace(e, source=source or e.source) for e in _flat(found)], options)
     return code
 
 
@@ -146,20 +149,28 @@ def _input(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> A
         raise ValueError(f"INPUT names the file {text}, which does not exist")
     if exists and path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
-    if exists:
-        given.pop("rate", None)  # a file knows its own
+    if exists and path.is_file() and path.suffix.lower() not in audio.SUFFIXES:
+        given.pop("rate", None)  # of a demo of sounds: what this is will be told by what it is
+    whole, sign, _ = text.rpartition("@")
+    if sign and not exists and Path(whole).suffix.lower() in audio.SUFFIXES:
+        raise ValueError(f"INPUT may name a moment, as in song.wav@12.5, for a detector of singing only, got {text!r}; leave "
+                         "the moment out")
     return path if exists else text
 
 
-def _excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> Any:
-    """For a detector of singing, song.wav is the excerpt in its middle and song.wav@12.5 the one around 12.5 seconds."""
+def _excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> tuple[Any, str]:
+    """(the excerpt, what it is called): of song.wav the one in its middle, of song.wav@12.5 the one around 12.5 seconds."""
     place, sign, moment = text.rpartition("@")
-    path, at = (place, moment) if sign else (text, None)
+    path, at = (place, moment) if sign and not Path(text).exists() else (text, None)
+    if Path(path).is_dir():
+        raise ValueError(f"INPUT must be one sound file for a detector of singing, which is asked about a moment, as in "
+                         f"song.wav@12.5, got the folder {path}; `whytrust audit` takes folders of songs")
     if Path(path).suffix.lower() not in audio.SUFFIXES:
-        return _input(text, loaded.inputs, given)
+        return _input(text, loaded.inputs, given), ""
     if at is not None and not re.fullmatch(r"\d+(\.\d*)?", at):
-        raise ValueError(f"INPUT must be a sound file, or one with a moment in seconds as in song.wav@12.5, got {text!r}")
-    return loaded.read_sound(path, None if at is None else float(at))
+        raise ValueError(f"a moment must be a number of seconds, as in song.wav@12.5, got {at!r}")
+    excerpt, middle = loaded.read_sound(path, None if at is None else float(at))
+    return excerpt, f"{Path(path).name} around {middle:.2f} s"
 
 
 def _baseline(text: str) -> Any:

@@ -30,7 +30,8 @@ def add_to(commands: Any) -> None:
     audit.add_argument("--limit", type=int, help="so many inputs, evenly spread; outweighs the spec's")
     audit.add_argument("--explainers", metavar="A,B,C",
                        help="instead of the spec's; all13 for the thirteen of Hoedt et al.")
-    audit.add_argument("--dry-run", action="store_true", help="say how many model calls and about how long, and do nothing")
+    audit.add_argument("--dry-run", action="store_true", help="work on the first input or song and keep nothing: how many "
+                       "model calls, and about how long, would all of it take?")
     audit.add_argument("--device", help="where the model runs, such as cpu or cuda")
     audit.add_argument("--trust-pickle", action="store_true", help="read the model even if it is a pickle (runs any code)")
     audit.set_defaults(run=_audit)

@@ -52,6 +52,11 @@ class Shown(Protocol):
         ...
 
     @property
+    def source(self) -> str:
+        """The file that was explained, where it was one."""
+        ...
+
+    @property
     def prediction(self) -> float:
         """The model's score of the target for this input."""
         ...
@@ -239,12 +244,12 @@ def headline(e: Shown) -> str:
     target = in_place(e.target_name)
     if e.method == "difference":
         return f"The difference {target} is {signed(e.prediction)}"
-    who = "The model" if e.model == "model" else in_place(e.model)
+    who, of = "The model" if e.model == "model" else in_place(e.model), f" for {in_place(e.source)}" if e.source else ""
     if e.target_name == "output":
-        return f"{who} predicts {figures(e.prediction)}"
+        return f"{who} predicts {figures(e.prediction)}{of}"
     if e.predicted not in (None, e.target_name):
-        return f"{who} says {in_place(str(e.predicted))}, and gives {target} {figures(e.prediction)}"
-    return f"{who} says {target}: {figures(e.prediction)}"
+        return f"{who} says {in_place(str(e.predicted))}{of}, and gives {target} {figures(e.prediction)}"
+    return f"{who} says {target}{of}: {figures(e.prediction)}"
 
 
 def said_at_first(e: Shown, beside: Sequence[Shown]) -> tuple[str, str | None]:

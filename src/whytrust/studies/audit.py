@@ -186,7 +186,10 @@ class AuditStudy:
     def _cut(self, value: Any, item: Item) -> LayeredParts:
         parts: Any
         if isinstance(self.parts, list | tuple):
-            parts = self.parts[int(item.id)].like(value)  # cut by the user, input by input
+            parts = self.parts[int(item.id)]  # cut by the user, input by input
+            if self.cut_on == "clean":
+                reading.check_own(value, parts)
+            parts = parts.like(value)
         elif self.domain == "audio":
             parts = AudioParts.cut(value, self.parts, **(self.of_parts or {}))
         else:
