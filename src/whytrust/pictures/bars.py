@@ -9,7 +9,7 @@ from whytrust.pictures import colours, html
 from whytrust.pictures.html import Markup, tag
 from whytrust.pictures.shown import TOP, Shown, error, label, one_line, painted, ranked
 
-WIDTH, ROW, FONT = 360.0, 36.0, 13.0
+WIDTH, ROW, FONT = 400.0, 36.0, 13.0
 _EDGE, _BAR_TOP, _BAR = 6.0, 19.0, 11.0
 
 
