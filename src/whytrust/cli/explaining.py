@@ -65,8 +65,8 @@ def add_to(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     loaded = loading.load(options.model, options.trust_pickle, options.device, **_model_options(options))
     model, examples, given = loaded.model, loaded.inputs, dict(loaded.explain_options)
-    names = ("parts", "rate", "budget", "fill", "variant", "family", "batch_size", "steps", "noise", "sigma", "pooling",
-             "layer", "explains")
+    names = ("parts", "budget", "fill", "variant", "family", "batch_size", "steps", "noise", "sigma", "pooling", "layer",
+             "explains")
     given.update({n: getattr(options, n) for n in names if getattr(options, n) is not None})
     if isinstance(given.get("fill"), str) and (given.get("parts") or "").partition(":")[0] not in inputs.SPECS["text"]:
         given["fill"] = _number(given["fill"])
@@ -79,6 +79,7 @@ def _explain(options: argparse.Namespace) -> int:
         given["background"] = _table(options.background)
     item, source = (_input(options.input, examples, given), "") if loaded.detector is None else _excerpt(
         options.input, loaded, given)
+    given |= {} if options.rate is None else {"rate": options.rate}
     code = 0
     try:
         method = [name.strip() for name in options.method.split(",")] if "," in options.method else options.method
