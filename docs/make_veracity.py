@@ -150,7 +150,7 @@ def tuning(found: dict[str, Any]) -> str:
              f"{row['signal_to_noise']:.1f}"] for signal, its in found["tuning"]["signals"].items()
             for row in sorted(its["rows"], key=lambda row: -row["share"])]
     songs = max(its["songs"] for its in found["tuning"]["signals"].values())
-    said = f"{songs} validation pieces, {found['tuning']['iterations']} steps."
+    said = f"{songs} validation piece{'' if songs == 1 else 's'}, {found['tuning']['iterations']} steps."
     return table(("attacked", "ε", "η", "α", "frames turned", "signal to noise, dB"), rows) + "\n" + told(said)
 
 

@@ -254,7 +254,8 @@ def _tuning(one: Found) -> list[str]:
         rows = [[*(f"{row[name]:g}" for name in SYMBOLS), f"{100 * row['share']:.1f}", _number(row["signal_to_noise"], 1),
                  "most" if row == its["best"] else ""] for row in sorted(its["rows"], key=lambda row: -row["share"])]
         lines += [f"### {words}", "", *table([*SYMBOLS.values(), "frames turned", "signal to noise", ""], rows), "",
-                  f"{its['songs']} validation songs, {one['iterations']} steps. Published: {theirs}.", ""]
+                  f"{its['songs']} validation song{'' if its['songs'] == 1 else 's'}, {one['iterations']} steps. Published: "
+                  f"{theirs}.", ""]
     return [*lines, "A larger ε leaves more room: what turns the most frames is mostly the loudest setting that was tried."]
 
 
