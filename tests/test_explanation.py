@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -191,6 +192,16 @@ def test_print_says_what_it_leaves_out():
 def test_a_prediction_from_a_file_must_be_text(pair, predicted):
     with pytest.raises(ValueError, match="predicted and caution must be text"):
         wt.Explanation.from_json({**pair[0].to_json(), "predicted": predicted})
+
+
+def test_the_file_that_was_explained_is_kept_shown_and_escaped_but_makes_no_difference(pair):
+    named = replace(pair[0], source="<b>.wav around 1.50 s")
+    assert named == pair[0]
+    assert wt.Explanation.from_json(named.to_json()).source == named.source
+    assert "&lt;b&gt;.wav around 1.50 s" in named.as_html()
+    assert "<b>.wav" not in named.as_html()
+    with pytest.raises(ValueError, match="source must be text"):
+        wt.Explanation.from_json({**pair[0].to_json(), "source": 5})
 
 
 def test_cards_of_several_methods_are_headed_by_them():

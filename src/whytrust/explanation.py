@@ -219,9 +219,10 @@ class Explanation:
             if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
                 raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
         views.check(made.view, len(made.names))
-        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str) or not isinstance(made.source, str):
-            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r} (and the source "
-                             f"{made.source!r})")
+        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str):
+            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r}")
+        if not isinstance(made.source, str):
+            raise ValueError(f"source must be text, the name of a file, got {made.source!r}")
         if not isinstance(made.settings, dict) or made.sense not in SENSES:
             raise ValueError(f"settings must be an object and sense one of {', '.join(SENSES)}, got "
                              f"{type(made.settings).__name__} and {made.sense!r}")
@@ -391,4 +392,4 @@ def _by_threshold(model: CheckedModel, scores: Floats) -> tuple[str, ...]:
     """A reader takes one half for the border: where another one decides otherwise, it must be said."""
     if model.threshold is None or len(scores) != 2 or (scores[1] > model.threshold) == (scores[1] > 0.5):
         return ()
-    return (f"The model says {model.class_name(1, 2)} from a score of {model.threshold:g} on, not from one half.",)
+    return (f"The model says {model.class_name(1, 2)} above a score of {model.threshold:g}, not above one half.",)

@@ -97,8 +97,8 @@ def test_an_answer_that_one_half_would_not_give_says_where_the_border_is(capsys,
     usual = explained(0.5)
     chance = usual["prediction"]
     border = round(chance / 2 if chance < 0.5 else (1 + chance) / 2, 3)
-    assert not any("not from one half" in note for note in usual["notes"])
-    assert f"The model says sing from a score of {border:g} on, not from one half." in explained(border)["notes"]
+    assert not any("not above one half" in note for note in usual["notes"])
+    assert f"The model says sing above a score of {border:g}, not above one half." in explained(border)["notes"]
 
 
 @pytest.mark.parametrize(("moment", "words"), [
