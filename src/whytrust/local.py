@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -35,12 +35,20 @@ GAP = 0.2
 
 @dataclass(frozen=True)
 class Fitting:
-    """How to fit: which parts may stay, how many, how strong a ridge, and which family of models."""
+    """How to fit: which parts may stay, how many, how strong a ridge, which family of models, and with which intercept.
+
+    A "fitted" intercept is one more weight; "mean" fixes it at the plain mean of the sampled scores, whatever their weights.
+    """
 
     selection: str
     features: int | None
     ridge: float
     family: str
+    intercept: str = "fitted"
+
+    def centred(self, moments: Moments, sample: Sample) -> Moments:
+        """The same moments, with the intercept fixed where it is to be."""
+        return moments if self.intercept == "fitted" else replace(moments, intercept=float(sample.scores.mean()))
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def fit(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats)
 def _linear(sample: Sample, adjusted: Adjusted | None, how: Fitting, origin: Floats) -> Fit:
     folds = fold_moments(sample)
     whole = reduce(add, folds)
-    moments = whole if adjusted is None else adjusted.moments
+    moments = how.centred(whole if adjusted is None else adjusted.moments, sample)
     active = select(moments, how.selection, how.features, origin)
     intercept, weights = solve(moments, active, how.ridge)
     enough = sample.exact or len(sample.rows) > len(active) + 5
@@ -105,26 +113,34 @@ def _covariance(sample: Sample, adjusted: Adjusted | None, moments: Moments, act
     else:
         scores = sample.scores if adjusted is None or adjusted.cleaned is None else adjusted.cleaned
         intercept, weights = solve(moments, active, ridge)
-        columns = np.concatenate([[0], active + 1])
-        inverse = symmetric_inverse(moments.gram[np.ix_(columns, columns)])
+        inverse = _inverse(moments, active)
         rows = sample.rows[:, active]
         leverage = np.einsum("ij,ij->i", rows @ inverse[1:, 1:], rows) + 2 * rows @ inverse[1:, 0] + inverse[0, 0]
         leverage = np.minimum(leverage * sample.weights, 0.95)
         # HC2; HC3 where scores were cleaned by a fit, which makes residuals a little smaller once more.
         shrunk = np.sqrt(1 - leverage) if adjusted is None else 1 - leverage
         errors = (scores - intercept - sample.rows @ weights) / shrunk
-    return covariance_of_weights(sample, errors, moments.gram, active, ridge)
+    return covariance_of_weights(sample, errors, _inverse(moments, active, ridge), active)
 
 
-def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: NDArray[np.intp], ridge: float) -> Floats:
+def _inverse(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> Floats:
+    """(k + 1, k + 1): of the Gram matrix of the intercept and the active parts; an intercept that is fixed does not vary."""
+    columns = np.concatenate([[0], active + 1])
+    gram = moments.gram[np.ix_(columns, columns)].copy()
+    gram[np.arange(1, len(columns)), np.arange(1, len(columns))] += ridge
+    if moments.intercept is None:
+        return symmetric_inverse(gram)
+    inverse = np.zeros_like(gram)
+    inverse[1:, 1:] = symmetric_inverse(gram[1:, 1:]) if len(active) else 0
+    return inverse
+
+
+def covariance_of_weights(sample: Sample, errors: Floats, inverse: Floats, active: NDArray[np.intp]) -> Floats:
     """(k + 1, k + 1) covariance of intercept and weights over repetitions of the sampling.
 
-    A sandwich of the Gram matrix around the within-stratum covariance of [1, z]·error·weight, with the finite-population
+    A sandwich of the Gram matrix's `inverse` around the within-stratum covariance of [1, z]·error·weight, with the finite-population
     correction of each stratum: robust to errors that differ in size, and zero where a stratum was asked completely.
     """
-    columns = np.concatenate([[0], active + 1])
-    bread = gram[np.ix_(columns, columns)].copy()
-    bread[np.arange(1, len(columns)), np.arange(1, len(columns))] += ridge
     stratum, rows = sample.stratum, sample.rows[:, active]
     size = sample.weights * errors
     if (np.diff(stratum) < 0).any():
@@ -138,7 +154,6 @@ def covariance_of_weights(sample: Sample, errors: Floats, gram: Floats, active: 
     size = size * np.repeat(np.sqrt(factor), counts)
     pull = np.hstack([size[:, None], rows * size[:, None]])
     means = np.add.reduceat(pull, starts, axis=0) / np.sqrt(counts)[:, None]
-    inverse = symmetric_inverse(bread)
     return np.asarray(inverse @ (pull.T @ pull - means.T @ means) @ inverse)
 
 
@@ -147,7 +162,7 @@ def _held_out(sample: Sample, how: Fitting, origin: Floats) -> float:
     n, d = sample.rows.shape
     count = FOLDS if n < max(MANY, MANY_A_PART * d) else FEWER_FOLDS
     folds = fold_moments(sample, count)
-    whole = reduce(add, folds)
+    whole = how.centred(reduce(add, folds), sample)
     others = [whole - fold for fold in folds]
     actives = select_each(others, how.selection, how.features, origin)
     fits = [solve(part, active, how.ridge) for part, active in zip(others, actives, strict=True)]

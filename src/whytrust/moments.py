@@ -45,11 +45,15 @@ def _threads() -> Any:
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums over samples: of [1, z][1, z]ᵀ, of [1, z]·score, and of score²."""
+    """Weighted sums over samples: of [1, z][1, z]ᵀ, of [1, z]·score, and of score².
+
+    `intercept`, where given, is fixed, and only the weights are fitted; else it is fitted with them.
+    """
 
     gram: Floats
     cross: Floats
     square: float
+    intercept: float | None = None
 
     @classmethod
     def of(cls, rows: Floats, scores: Floats, weights: Floats) -> Moments:
@@ -70,20 +74,26 @@ class Moments:
     def rescored(self, rows: Floats, scores: Floats, weights: Floats) -> Moments:
         """The moments of the same rows with other scores."""
         pull = weights * scores
-        return Moments(self.gram, np.concatenate([[pull.sum()], pull @ rows]), float(pull @ scores))
+        return Moments(self.gram, np.concatenate([[pull.sum()], pull @ rows]), float(pull @ scores), self.intercept)
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both sets of samples."""
-        return Moments(self.gram + other.gram, self.cross + other.cross, self.square + other.square)
+        return Moments(self.gram + other.gram, self.cross + other.cross, self.square + other.square, self.intercept)
 
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the samples that are not in `other`."""
-        return Moments(self.gram - other.gram, self.cross - other.cross, self.square - other.square)
+        return Moments(self.gram - other.gram, self.cross - other.cross, self.square - other.square, self.intercept)
 
     @cached_property
     def centred(self) -> tuple[Floats, Floats, float]:
-        """(C, c, v): weighted covariances of parts, of parts with the score, and the score's variance, all times the weight."""
+        """(C, c, v): weighted covariances of parts, of parts with the score, and the score's variance, all times the weight.
+
+        About their means; where the intercept is fixed, parts about 0 and scores about the intercept.
+        """
         total, sums = self.gram[0, 0], self.gram[0, 1:]
+        if self.intercept is not None:
+            left = self.square - 2 * self.intercept * self.cross[0] + self.intercept**2 * total
+            return self.gram[1:, 1:], self.cross[1:] - self.intercept * sums, left
         covariance = self.gram[1:, 1:] - sums[:, None] * (sums / total)
         with_score = self.cross[1:] - sums * self.cross[0] / total
         return covariance, with_score, self.square - self.cross[0] ** 2 / total
@@ -104,6 +114,8 @@ def solve(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> tup
         inner = covariance.take(active, axis=0).take(active, axis=1)
         inner.flat[:: len(active) + 1] += ridge
         weights[active] = _symmetric_solve(inner, with_score[active])
+    if moments.intercept is not None:
+        return moments.intercept, weights
     return float((moments.cross[0] - moments.gram[0, 1:] @ weights) / total), weights
 
 
