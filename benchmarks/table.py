@@ -99,3 +99,13 @@ def flips_table(rows: Sequence[dict[str, Any]]) -> str:
              "—" if row["goal"] is None else f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]
     head = ("flip curves of 18 orders, all k", "sets asked about", "model alone", "naive loop", "whytrust", "goal")
     return _markdown(head, body)
+
+
+def picks_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a job: seconds of lime's loop and ours, or ours alone with the memory that it takes."""
+    body = [(row["job"], "—" if row["lime_seconds"] is None else f"{row['lime_seconds']:.2f} s", f"{row['seconds']:.4f} s",
+             "—" if row["times"] is None else f"**{row['times']:.0f}×**", "—" if row["same"] is None else
+             "yes" if row["same"] else "**no**", f"{row['megabytes']:.0f} MB" if "megabytes" in row else "—",
+             "—" if row["goal"] is None else f"{'≥ {:.0f}×' if row['times'] else '≤ {:.0f} s'}: ".format(row["goal"])
+             + ("yes" if row["reached"] else "**no**")) for row in rows]
+    return _markdown(("submodular pick", "lime", "whytrust", "faster", "same picks", "memory", "goal"), body)

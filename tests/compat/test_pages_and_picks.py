@@ -141,9 +141,17 @@ def test_images_can_be_picked_from_where_they_are_cut_alike(rng):
     pick = lime.submodular_pick.SubmodularPick(explainer, images, bright, "full", num_exps_desired=2, num_features=3, segmentation_fn=grid,
                                                num_samples=60)
     assert len(pick.sp_explanations) == 2
-    with pytest.raises(ValueError, match="cut alike"):
-        lime.submodular_pick.SubmodularPick(explainer, images, bright, "full", num_samples=60,
-                                            segmentation_fn=lambda image: (image[..., 0] > 0.5) + 2 * (np.indices(image.shape[:2])[0] > 7))
+
+
+def test_images_that_are_cut_differently_are_picked_by_what_their_segments_have_in_common(rng):
+    """Two kinds of images, black with a white or with a grey half: the first two picks are one of each."""
+    images = np.zeros((6, 16, 16, 3))
+    for place, image in enumerate(images):
+        image[:, : 5 + place] = 1.0 if place < 4 else 0.6
+    pick = lime.submodular_pick.SubmodularPick(lime.lime_image.LimeImageExplainer(), images, bright, "full", num_exps_desired=2,
+                                               segmentation_fn=lambda image: (image[..., 0] > 0.3).astype(int), num_samples=60)
+    assert len(pick.V) == 2
+    assert len({place < 4 for place in pick.V}) == 2
 
 
 def test_picks_refuse_and_warn(texts):

@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from whytrust.backends.huggingface import quiet
 from whytrust.backends.torch_modes import threads
 from whytrust.core import MissingExtra, need
@@ -61,6 +64,18 @@ def fine_tuned(texts: Sequence[str], labels: Sequence[str], recipe: Recipe = REC
         _keep(folder, model, tokenizer)
     # Weights as a later call reads them: where they lie in memory can change how sums round.
     return _kept(folder) or (model, tokenizer)
+
+
+def word_vectors(words: Sequence[str]) -> NDArray[np.float32]:
+    """(words, 384): the vectors that MiniLM begins with, before any word has seen another; the mean over a word's pieces."""
+    transformers = need("transformers", "text")
+    source = _source()
+    with quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
+        model = transformers.AutoModel.from_pretrained(source, local_files_only=True)
+    table = model.get_input_embeddings().weight.detach().numpy()
+    pieces = tokenizer(list(words), add_special_tokens=False)["input_ids"]
+    return np.array([table[ids].mean(axis=0) if ids else np.zeros(table.shape[1]) for ids in pieces], dtype=np.float32)
 
 
 def cache_folder() -> Path:

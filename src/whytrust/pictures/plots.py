@@ -54,7 +54,7 @@ def figure(explanations: Sequence[Shown], style: str = "signed", top: int = TOP,
     each = (width or (5.6 if columns == 1 else (2.5 if style == "maps" else 3.9) * columns)) / columns
     if each < 1.5:
         raise ValueError(f"width must leave at least 1.5 inches for each of {columns} columns, got {width!r}")
-    return _draw(panels, columns, each)
+    return draw(panels, columns, each)
 
 
 def save(explanations: Sequence[Shown], path: str | os.PathLike[str], **options: Any) -> None:
@@ -95,9 +95,9 @@ def _panels(explanations: Sequence[Shown], style: str, top: int) -> list[Panel]:
         if style == "positive" and len(group) > 1 and isinstance(view, ImageView):
             original = overlays.image_canvas(view).pixels
             out.append(Panel("The image", [Picture(original)]))
-            out += [Panel(_title(e, group), [_pieces(e, style, top)[0], lettering.Lines(_warnings(e))]) for e in group]
+            out += [Panel(_title(e, group), [pieces(e, style, top)[0], lettering.Lines(_warnings(e))]) for e in group]
         else:
-            out += [Panel(_title(e, group), _pieces(e, style, top)) for e in group]
+            out += [Panel(_title(e, group), pieces(e, style, top)) for e in group]
     return out
 
 
@@ -124,15 +124,16 @@ def _mosaic(explanations: Sequence[Shown]) -> list[Panel]:
     return out
 
 
-def _pieces(e: Shown, style: str, top: int) -> list[Piece]:
-    pieces: list[Piece] = []
+def pieces(e: Shown, style: str, top: int) -> list[Piece]:
+    """What a panel shows of one explanation, from top to bottom."""
+    found: list[Piece] = []
     if isinstance(e.view, ImageView) and style == "positive":
-        pieces.append(Picture(overlays.image_canvas(e.view).positive(painted(e))))
+        found.append(Picture(overlays.image_canvas(e.view).positive(painted(e))))
     elif isinstance(e.view, ImageView | SoundView):
-        pieces.append(_signed(e, e.view, top))
+        found.append(_signed(e, e.view, top))
     elif isinstance(e.view, TextView):
-        pieces.append(lettering.words(e.view, painted(e), signs=not e.unsigned))
-    return [*pieces, Chart(bars(e, top)), lettering.Lines(_foot(e, style))]
+        found.append(lettering.words(e.view, painted(e), signs=not e.unsigned))
+    return [*found, Chart(bars(e, top)), lettering.Lines(_foot(e, style))]
 
 
 def _signed(e: Shown, view: ImageView | SoundView, top: int) -> Picture:
@@ -163,7 +164,7 @@ def _foot(e: Shown, style: str) -> list[str]:
     return [*lines, *([f"≈ {order}"] if order else []), *_warnings(e)]
 
 
-def _draw(panels: list[Panel], columns: int, each: float) -> Any:
+def draw(panels: list[Panel], columns: int, each: float) -> Any:
     """Every piece has its own axes at a place counted in inches, so nothing can overlap or be cut off."""
     margin, gap, between = 0.12, 0.1, 0.25
     inner = each - 2 * margin

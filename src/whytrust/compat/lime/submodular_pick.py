@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from whytrust.api import model as wrap
 from whytrust.compat.lime.lime_image import ImageExplanation
 from whytrust.core import Floats, generator
+from whytrust.domains.image import ImageParts
+from whytrust.features import shared_features
+from whytrust.pick import submodular
 
 
 class SubmodularPick:
@@ -17,7 +21,8 @@ class SubmodularPick:
 
     A feature's importance is √Σ|weight| over all explanations; picks are greedy, ties go to the earlier input, and the same
     call picks the same. Features are matched by their words: the bins or categories of a table, the words of a text. Segments
-    of different images have nothing in common, so images need a segmentation that cuts all of them alike (a grid).
+    of images that are all cut alike (a grid) are matched by their place. Where they are not, segments that look alike, also to
+    the model, are one feature, which lime cannot do; the model is then asked about each segment alone and the rest without it.
     """
 
     def __init__(self, explainer: Any, data: Any, predict_fn: Any, method: str = "sample", sample_size: int = 1000,
@@ -38,11 +43,14 @@ class SubmodularPick:
         for i in order:
             row = data.iloc[int(i)] if hasattr(data, "iloc") else data[int(i)]
             self.explanations.append(explainer.explain_instance(row, predict_fn, num_features=num_features, **kwargs))
-            _check_cut_alike(self.explanations)
         if num_exps_desired > len(self.explanations):
             warnings.warn(f"num_exps_desired is {num_exps_desired} and there are {len(self.explanations)} explanations: "
                           "all are picked", stacklevel=2)
-        self.V = picked(explanation_matrix(self.explanations), min(int(num_exps_desired), len(self.explanations)))
+        if not self.explanations or _cut_alike(self.explanations):
+            weights: Any = explanation_matrix(self.explanations)
+        else:
+            weights = image_matrix(self.explanations, predict_fn, explainer.seed, kwargs.get("hide_color"))
+        self.V = picked(weights, min(int(num_exps_desired), len(self.explanations)))
         self.sp_explanations = [self.explanations[i] for i in self.V]
 
 
@@ -57,17 +65,20 @@ def explanation_matrix(explanations: Sequence[Any]) -> Floats:
     return matrix
 
 
-def picked(weights: Floats, budget: int) -> list[int]:
+def image_matrix(explanations: Sequence[ImageExplanation], predict_fn: Any, seed: int, hide_color: Any = None) -> Any:
+    """The same for images that are cut in different ways: a feature is a group of segments that are alike."""
+    model = wrap(predict_fn)
+    fill = "segment_mean" if hide_color is None else hide_color
+    parts = [ImageParts.cut(e.image, e.segments, fill, model.layout) for e in explanations]
+    shared = shared_features(model, parts, seed=seed)
+    # Of every image as many labels, the likeliest first: explain_instance explains as many of each.
+    labels = zip(*(e.available_labels() for e in explanations), strict=True)
+    return sum(shared.matrix([e.whytrust[own] for e, own in zip(explanations, row, strict=True)]) for row in labels)
+
+
+def picked(weights: Any, budget: int) -> list[int]:
     """Greedy: each pick adds the most importance not yet covered."""
-    covers, importance = weights > 0, np.sqrt(weights.sum(axis=0))
-    left, chosen = np.ones(weights.shape[1], bool), list[int]()
-    for _ in range(budget):
-        gains = (covers & left) @ importance
-        gains[chosen] = -1.0
-        best = int(gains.argmax())
-        chosen.append(best)
-        left &= ~covers[best]
-    return chosen
+    return [] if budget == 0 else list(submodular(weights, budget).indices)
 
 
 def _features(e: Any) -> list[tuple[Any, float]]:
@@ -77,9 +88,7 @@ def _features(e: Any) -> list[tuple[Any, float]]:
     return [pair for label in labels for pair in e.as_list(label=label)]
 
 
-def _check_cut_alike(explanations: Sequence[Any]) -> None:
-    first, last = explanations[0], explanations[-1]
-    if isinstance(last, ImageExplanation) and not np.array_equal(first.segments, last.segments):
-        raise ValueError("images can be picked from only where all of them are cut alike, for a segment of one image is no "
-                         "feature of another: pass images of one size and a segmentation_fn that returns the same labels for "
-                         "each, such as a grid")
+def _cut_alike(explanations: Sequence[Any]) -> bool:
+    """Are features of one explanation features of the others, by their names or, of images, by their places?"""
+    first = explanations[0]
+    return not isinstance(first, ImageExplanation) or all(np.array_equal(first.segments, e.segments) for e in explanations)
