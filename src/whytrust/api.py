@@ -95,7 +95,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
 
     `target` is an index, a class name, None (the predicted class), "top:3", or a list of targets, which share one set of model
     calls. Hyper-parameters go where they belong: to the parts (fill, background, bins, …), the model calls (batch_size), or
-    the method (samples, variant, family, …).
+    the method (samples, variant, family, …); training data, `background`, to the method too, where it wants that.
 
     `method` is a name from wt.methods(), an explainer (question, rng) -> Explanation, or what others made: captum's, shap's and
     lime's explainers, shap's and lime's explanations, f(model, inputs, targets, **options) -> array, or an array of values (for
@@ -104,7 +104,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     """
     wrapped = _wrap(model)
     generator(seed)
-    given = _sort_out(method, hyper_parameters)
+    given = _sort_out(method, hyper_parameters, parts)
     of_parts = inputs.prepare(given.of_parts)
     items = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     ask = _Asking(wrapped, given.explainers, given.several, target, parts, int(seed), of_parts, given.batch_size)
@@ -242,7 +242,7 @@ class _Sorted:
     batch_size: int | None
 
 
-def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
+def _sort_out(method: Any, options: dict[str, Any], parts: Any = None) -> _Sorted:
     """Explainers, options of the parts, batch size; an option nobody knows is an error that names its neighbour."""
     options = dict(options)
     batch_size = options.pop("batch_size", None)
@@ -262,6 +262,11 @@ def _sort_out(method: Any, options: dict[str, Any]) -> _Sorted:
             raise TypeError(f"none of {names} has an option {stray!r}{near(stray, claimed | part_names | {'batch_size'})}")
         explainers = tuple(explainer_of(one, _taken(one, options, own.get(place), claimed), part_names)
                            for place, one in enumerate(method))
+    background = of_parts.get("background")
+    if any(wants_background(one) for one in explainers):
+        explainers = tuple(with_background(one, background) for one in explainers)
+        if background is not None and not inputs.is_table(background, parts, of_parts):
+            del of_parts["background"]  # training texts, images or sounds, of which parts know nothing
     if any(getattr(one, "variant", None) == "reference" for one in explainers) and "background" in of_parts:
         of_parts.setdefault("values", "normal")
     return _Sorted(explainers, several, of_parts, batch_size)
@@ -274,6 +279,20 @@ def _taken(method: Any, options: dict[str, Any], known: set[str] | None, claimed
     if isinstance(method, str) or foreign.adapt(method, {}) is None:
         return {}
     return {k: v for k, v in options.items() if k == "pooling" or k not in claimed}
+
+
+def wants_background(explainer: Any) -> bool:
+    """Does an explainer compare inputs with training data, and has it none yet?"""
+    return is_dataclass(explainer) and getattr(explainer, "background", explainer) is None
+
+
+def with_background(explainer: Any, background: Any) -> Any:
+    """The same explainer with the training data that it wants, which some cannot do without; others as they are."""
+    if not wants_background(explainer):
+        return explainer
+    if background is None and hasattr(explainer, "needs"):
+        raise ValueError(explainer.needs)
+    return replace(explainer, background=background)
 
 
 def explainer_of(method: Any, options: dict[str, Any], part_names: set[str]) -> Any:

@@ -68,6 +68,20 @@ def _is_sound(item: Any, options: dict[str, Any]) -> bool:
     return options.get("background") is None and (units or np.ndim(item) == 1)
 
 
+def is_table(background: Any, parts: Any, options: dict[str, Any]) -> bool:
+    """Is this training data rows of a table, or a list of texts, images or sounds? Where it could be both, parts decide."""
+    if isinstance(parts, str):
+        return parts.partition(":")[0] in SPECS["tabular"]
+    if isinstance(parts, np.ndarray | Parts):
+        return False  # cut by hand: an image or a sound, or ready-made and in need of no more
+    if isinstance(background, tabular.TableStatistics) or hasattr(background, "columns"):
+        return True
+    if any(options.get(name) is not None for name in ("rate", "hop_seconds", "band_edges_hz")) or len(background) == 0:
+        return False
+    first = background.iloc[0] if hasattr(background, "iloc") else background[0]
+    return not isinstance(first, str | bytes) and len(np.shape(first)) == 1
+
+
 def prepare(options: dict[str, Any]) -> dict[str, Any]:
     """Training data is summed up once, not for every row; statistics pass through."""
     background = options.get("background")

@@ -84,6 +84,11 @@ class _Repeating:
         return _Repeating(self.function.ruled(rule), self.clock, rule)
 
 
+def earnest(function: Any) -> tuple[Any, bool]:
+    """(a model's function itself, whether this one only rehearses it): what is kept for one must not serve the other."""
+    return (function.function, True) if isinstance(function, _Repeating) else (function, False)
+
+
 @dataclass
 class Watched:
     """The adversaries of a study, made in earnest, and what it took to make them."""

@@ -42,6 +42,19 @@ PARTS = {
     "table bins": lambda: TableParts.cut(TABLE[0], TABLE, categorical=[1, 2]),
     "table continuous, normal": lambda: TableParts.cut(TABLE[0], TABLE, bins=None, categorical=[1, 2], values="normal"),
 }
+TEXTS = [TEXT, "a good film", "a very long film, and no good one", "नमस्ते", "One thing. A third?", "very, very long"]
+
+
+def background(parts):
+    """Training inputs like the one that the parts are of: it itself, and others that a model labels otherwise."""
+    if parts.domain == "tabular":
+        return TABLE
+    if parts.domain == "text":
+        return TEXTS
+    whole = parts.compose(np.ones((1, len(parts.names)), bool), np.random.default_rng(0))[0]
+    return np.stack([whole, *(np.random.default_rng(seed).permuted(whole, axis=0) for seed in range(12)), whole[::-1]])
+
+
 EXPLAINERS = {e.name: e.make() for e in CATALOGUE if not e.gradients and e.name != "edges"}
 """Those that only ask work on every model and all parts; edges are where there is a picture, gradients where there is a net."""
 

@@ -2,11 +2,12 @@
 
 import pickle
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from contracts.examples import EXPLAINERS, PARTS, linear_model
+from contracts.examples import EXPLAINERS, PARTS, background, linear_model
 from whitebox import question
 from whytrust.core import generator
 from whytrust.explanation import Explanation
@@ -23,6 +24,8 @@ def parts(request):
 
 
 def explain(explainer, parts, batch_size=None, target=1):
+    if hasattr(explainer, "background"):
+        explainer = replace(explainer, background=background(parts))
     return explainer(question(linear_model(parts), parts, batch_size=batch_size, target=target), generator(11))
 
 

@@ -22,6 +22,7 @@ from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_l
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
+from whytrust.domains.vectors import RowVectors
 from whytrust.views import TableView
 
 MANY_CONTROLS = 64
@@ -235,6 +236,10 @@ class TableParts:
         """A number a column -> the same numbers, for a column is a part."""
         d = len(self.names)
         return pool_labels(map, np.arange(d), d, how)
+
+    def vectors(self, rows: Any, reads: Any = None) -> RowVectors:
+        """Training rows as vectors, in the units of these columns."""
+        return RowVectors.of(rows, self.statistics.columns, self.statistics.frame, self.statistics.dtype)
 
     def draw(self, n: int, rng: np.random.Generator) -> Draws:
         """n rows, every column drawn by itself."""

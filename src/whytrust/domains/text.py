@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whytrust.core import Floats, Masks, check_masks, pool_labels
+from whytrust.domains.vectors import Bags
 from whytrust.views import TextView
 
 Span = tuple[int, int]
@@ -270,6 +271,10 @@ class TextParts:
                 labels[start:end] = part
         return pool_labels(map, labels, d + 1, how)[:d]
 
+    def vectors(self, texts: Any, reads: Callable[[str], int] = len) -> Bags:
+        """Texts as bags of words, whatever the parts of this one are; of each, what the model takes in."""
+        return Bags.of(texts, lambda text: _read_words(text, reads))
+
     @cached_property
     def _pieces(self) -> tuple[str, Any, Any, Any]:
         """The text before all parts; then each occurrence with what follows it: its part, how it reads shown and hidden."""
@@ -299,6 +304,11 @@ def _read_until(text: str, limit: int) -> int | None:
     if limit >= len(text):
         return None
     return next((end for start, end in words(text) if start < limit < end), max(limit, 0))
+
+
+def _read_words(text: str, reads: Callable[[str], int]) -> list[Span]:
+    until = _read_until(text, reads(text))
+    return [(start, min(end, until or end)) for start, end in words(text) if until is None or start < until]
 
 
 def _check_text(text: Any, fill: Any) -> None:

@@ -18,9 +18,11 @@ from whytrust.explainers.gradients import (
     Pooled,
     Saliency,
 )
+from whytrust.explainers.greedy import Greedy
 from whytrust.explainers.kernel_shap import KernelShap
 from whytrust.explainers.lime import Lime
 from whytrust.explainers.occlusion import Occlusion
+from whytrust.explainers.parzen import Parzen
 from whytrust.explainers.smoothing import REDUCTIONS, Smoothed
 
 SHARED = ("pooling", "explains")
@@ -76,6 +78,10 @@ CATALOGUE = (
           "contribution", "Lundberg & Lee 2017"),
     Entry("occlusion", Occlusion, "how much the score falls when one part alone is hidden (leave one out)", "contribution",
           "Zeiler & Fergus 2014"),
+    Entry("greedy", Greedy, "parts removed one by one, always the one that lowers the score most, until the label changes",
+          "ranking", "Martens & Provost 2014"),
+    Entry("parzen", Parzen, "the gradient of Parzen windows over training inputs, which stand in for the whole model",
+          "sensitivity", "Baehrens et al. 2010"),
     Entry("saliency", Saliency, "the gradient: how the score moves when the input does, a little", "sensitivity",
           "Simonyan et al. 2014", True),
     Entry("input_x_gradient", InputXGradient, "input times gradient: the model read as a linear one", "contribution",

@@ -45,7 +45,8 @@ class Lime:
     What is left unset comes from `variant` and the domain: "paper" or "reference" (the lime package's own choices); `DEFAULTS`
     is the table. It misleads where the model bends within the neighbourhood: read `fidelity_fresh` and the gap before the
     weights. `intercept="mean"` with `design="plain"` is how the paper's own experiments were run: scores are centred by their
-    plain mean, which far-away masks move, so that weights near the input come out wrong. Weights kept by selection are larger than they would be without it, and their standard errors do not know of it.
+    plain mean, which far-away masks move, so that weights near the input come out wrong. Weights kept by selection are larger
+    than they would be without it, and their standard errors do not know of it.
     """
 
     samples: int | str | None = None

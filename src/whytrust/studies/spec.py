@@ -10,19 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import api, loading
 from whytrust import inputs as reading
+from whytrust import loading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import LayeredParts, Parts, generator, near, need
-from whytrust.explainers import foreign
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures import Flips, Recovery
 from whytrust.measures.flips import BASELINES
-from whytrust.studies import sounds
+from whytrust.studies import contenders, sounds
 from whytrust.studies.adversaries import ByGradient, NearestRow
 from whytrust.studies.audit import BLOCK, AuditStudy
-from whytrust.studies.contents import Refilled
 from whytrust.studies.data import Data, gather, is_sound
 from whytrust.studies.described import described
 from whytrust.studies.excerpts import EXCERPTS, OfSongs, drawn, song_attack, songs_in
@@ -213,7 +211,7 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
     kept = (ks,) if isinstance(ks, int) else tuple(ks)
-    named = _explainers(model, explainers)
+    named = _explainers(model, explainers, of_parts.get("background"))
     cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
     settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
                 "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
@@ -261,48 +259,10 @@ def _trials(given: Any) -> tuple[str, ...]:
     return tuple(name for name in TRIALS if name in chosen or name == "flip")
 
 
-def _explainers(model: CheckedModel, given: Any) -> dict[str, Any]:
-    """{label: explainer} of names, objects, {label: name, object or {method, options}}; baselines are there in any case."""
-    if given is None:
-        given = EXPLAINERS if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
-    if isinstance(given, str) or callable(given):
-        given = [given]
-    pairs = given.items() if isinstance(given, Mapping) else [(_label(one), one) for one in given]
-    made: dict[str, Any] = {}
-    for name, one in pairs:
-        label = str(name)
-        if label in made:
-            raise ValueError(f"explainers must have different names, got {label!r} twice; name them: {{'a': …, 'b': …}}")
-        if label in BASELINES and (isinstance(one, str) or one == {}):
-            continue
-        if label in BASELINES:
-            raise ValueError(f"{label!r} is a baseline that every audit has; give the explainer another name")
-        made[label] = _made(label, one)
-    if not made:
-        raise ValueError("an audit needs at least one explainer beside the baselines, which it always has, got none")
-    return made
-
-
-def _made(label: str, one: Any) -> Any:
-    part_names = {name for names in reading.OPTIONS.values() for name in names}
-    options = dict(one) if isinstance(one, Mapping) else {"method": one}
-    method = options.pop("method", label)
-    if "fill" in options:  # of this explainer alone
-        fill = options.pop("fill")
-        return Refilled(_made(label, {**options, "method": method}), fill)
-    if foreign.is_ready_made(method):
-        raise TypeError(f"an explainer of an audit must be able to explain anew, and {label!r} is values that are there "
-                        f"already, {type(method).__name__}; pass what makes them, such as f(model, inputs, targets)")
-    return api.explainer_of(method, options, part_names)
-
-
-def _label(one: Any) -> str:
-    if isinstance(one, Mapping):
-        return str(one.get("method", "explainer"))
-    if isinstance(one, str):
-        return one
-    inner = getattr(getattr(one, "method", None), "name", None) or getattr(one, "name", None)
-    return str(inner or getattr(one, "__name__", type(one).__name__))
+def _explainers(model: CheckedModel, given: Any, background: Any) -> dict[str, Any]:
+    """{label: explainer}; baselines are there in any case."""
+    usual = EXPLAINERS if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
+    return contenders.named(usual if given is None else given, background, BASELINES, "an audit")
 
 
 def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any, rows: bool,
