@@ -55,7 +55,21 @@ def open_text(estimator: Any, method: str, parts: Any) -> Callable[[Masks], Any]
     if len(estimator.steps) < 2 or not _is_plain(vectoriser) or not all(hasattr(parts, a) for a in _PARTS):
         return None
     tokens = Tokens.of(vectoriser, parts)
-    return None if tokens is None else OpenedText(Pipeline(estimator.steps[1:]), method, vectoriser, tokens)
+    return None if tokens is None else OpenedText(Pipeline(_quick(estimator.steps[1:])), method, vectoriser, tokens)
+
+
+def _quick(steps: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The steps after the vectoriser; machines with kernels, and trees, are asked about many masks in ways of their own."""
+    *before, (name, last) = steps
+    if "sklearn.svm" in sys.modules:
+        from whytrust.backends import sklearn_kernels  # slow to import, as above
+
+        last = sklearn_kernels.quickened(last)
+    if "sklearn.tree" in sys.modules and not before:  # what comes between makes of a few words many numbers
+        from whytrust.backends import sklearn_trees
+
+        last = sklearn_trees.quickened(last)
+    return [*before, (name, last)]
 
 
 def _is_plain(vectoriser: Any) -> bool:
