@@ -15,18 +15,18 @@ LAYERS = [
     {"core"},
     {"question"},
     {"views", "progress"},
-    {"designs", "neighbours", "pictures", "stats", "store"},
+    {"components", "descriptors", "designs", "neighbours", "pick", "pictures", "stats", "store"},
     {"verdicts", "engine"},
     {"moments", "explanation"},
-    {"surrogate", "rehearsal"},
+    {"planting", "readers", "rehearsal", "surrogate"},
     {"local"},
     {"backends"},
     {"domains", "explainers", "attacks", "models", "measures", "report"},
-    {"inputs"},
-    {"api"},
-    {"loading", "attacking"},
+    {"features", "inputs"},
+    {"api", "picked"},
+    {"loading", "attacking", "picking"},
     {"studies"},
-    {"auditing"},
+    {"auditing", "trusting"},
     {"", "cli", "compat", "demo"},
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
@@ -77,8 +77,8 @@ def test_core_imports_numpy_alone():
 
 
 def test_the_public_face_is_these_names():
-    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "SomeFailed", "attack", "audit",
-                                           "explain", "methods", "model"]
+    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust",
+                                           "attack", "audit", "explain", "methods", "model", "pick", "trust"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

@@ -132,14 +132,15 @@ def _inverse(moments: Moments, active: NDArray[np.intp], ridge: float = 0.0) -> 
         return symmetric_inverse(gram)
     inverse = np.zeros_like(gram)
     inverse[1:, 1:] = symmetric_inverse(gram[1:, 1:]) if len(active) else 0
-    return inverse
+    return np.asarray(inverse)
 
 
 def covariance_of_weights(sample: Sample, errors: Floats, inverse: Floats, active: NDArray[np.intp]) -> Floats:
     """(k + 1, k + 1) covariance of intercept and weights over repetitions of the sampling.
 
-    A sandwich of the Gram matrix's `inverse` around the within-stratum covariance of [1, z]·error·weight, with the finite-population
-    correction of each stratum: robust to errors that differ in size, and zero where a stratum was asked completely.
+    A sandwich of the Gram matrix's `inverse` around the within-stratum covariance of [1, z]·error·weight, with the
+    finite-population correction of each stratum: robust to errors that differ in size, and zero where a stratum was asked
+    completely.
     """
     stratum, rows = sample.stratum, sample.rows[:, active]
     size = sample.weights * errors

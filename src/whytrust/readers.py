@@ -1,22 +1,27 @@
 """Simulated readers: what somebody who believes an explanation, and nothing else, would decide.
 
-Ribeiro, Singh and Guestrin (2016, § 5) measure explanations by what a reader does with them: which predictions to mistrust, which
-of two models to choose. A reader here knows which features are not to be trusted, sees an explanation, and acts by fixed rules.
+Ribeiro, Singh and Guestrin (2016, § 5) measure explanations by what a reader does with them: which predictions to mistrust,
+which of two models to choose. A reader here knows which features are not to be trusted, sees an explanation, and acts by fixed
+rules.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust.checked import CheckedModel
 from whytrust.core import Floats
 from whytrust.explanation import Explanation
 
 Marked = NDArray[np.bool_]
 """For every feature that inputs share: is it marked as not to be trusted?"""
+ADDS_UP = ("occlusion", "input_x_gradient", "integrated_gradients", "kernel_shap", "shap")
+"""Methods without a local model whose scores are still shares of the prediction."""
 NOTHING = 1e-12
 """A score of this size, beside the largest one, is none."""
 
@@ -26,8 +31,8 @@ class Reading:
     """What a reader takes from one explanation: which features it names, and what each contributes.
 
     `prediction` is what the explanation makes of the input itself, and `limit` where the decision would change; both are None
-    where it has no notion of how much a feature contributes (greedy removal, random, sizes without a sign): then a reader can only
-    look whether a feature is named. `stands` says on which side of the limit the model's own decision lies.
+    where it has no notion of how much a feature contributes (greedy removal, random, sizes without a sign): then a reader can
+    only look whether a feature is named. `stands` says on which side of the limit the model's own decision lies.
     """
 
     features: NDArray[np.intp]
@@ -44,24 +49,40 @@ class Reading:
         """
         named = np.atleast_2d(marked)[:, self.features]
         if self.prediction is None or self.limit is None:
-            return ~named.any(axis=1)
-        return (self.prediction - named @ self.contributions > self.limit) == self.stands
+            return np.asarray(~named.any(axis=1))
+        return np.asarray((self.prediction - named @ self.contributions > self.limit) == self.stands)
 
 
-def read(e: Explanation, features: NDArray[np.intp], limit: float | None, most: int | None = None) -> Reading:
+def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | None = None) -> Reading:
     """What a reader takes from an explanation whose parts are these shared features, of its `most` largest parts.
 
-    `limit` is the score of the target above which the model decides for it; None where the reader cannot weigh contributions.
+    `limit` is the score of the target above which the model decides for it. Contributions count where the method has a local
+    model, or where they add up to the score (ADDS_UP): then the reader begins with the score itself. Those of a logit are taken
+    off the score's own logit. All else only names parts.
     """
     if len(features) != len(e.scores):
         raise ValueError(f"features must have one entry a part: expected {len(e.scores)}, got {len(features)}")
     shown = named_parts(e, most)
-    weighs = limit is not None and e.sense == "signed" and e.local_prediction is not None
-    if not weighs:
+    start = e.local_prediction
+    if start is None and e.method.partition("/")[0] in ADDS_UP:
+        start = e.prediction
+    if start is None or e.sense != "signed":
         return Reading(features[shown], e.scores[shown])
-    assert e.local_prediction is not None and limit is not None
+    stands = e.prediction > limit
+    if e.settings.get("explains") == "logit":
+        if not (0 < start < 1 and 0 < limit < 1):
+            return Reading(features[shown], e.scores[shown])
+        start, limit = math.log(start / (1 - start)), math.log(limit / (1 - limit))
     origin = np.ones(len(e.scores)) if e.origin is None else e.origin
-    return Reading(features[shown], e.scores[shown] * origin[shown], e.local_prediction, limit, e.prediction > limit)
+    return Reading(features[shown], e.scores[shown] * origin[shown], start, limit, stands)
+
+
+def limit_of(model: CheckedModel, scores: Floats, target: int) -> float:
+    """The score below which the decision would be another: one half of two classes (or the threshold), else the runner-up's."""
+    if len(scores) == 2:
+        limit = 0.5 if model.threshold is None else model.threshold
+        return limit if target == 1 else 1 - limit
+    return float(np.delete(scores, target).max())
 
 
 def named_parts(e: Explanation, most: int | None = None) -> NDArray[np.intp]:
@@ -73,13 +94,26 @@ def named_parts(e: Explanation, most: int | None = None) -> NDArray[np.intp]:
     return np.array([part for part in e.order if named[part]][:most], dtype=np.intp)
 
 
-def mistrusted(readings: Sequence[Reading], marked: Marked) -> int:
-    """How many of these predictions would a reader mistrust who marks these features?"""
-    return sum(not reading.trusts(marked)[0] for reading in readings)
+def mistrusted(readings: Sequence[Reading], suspects: NDArray[np.intp], marks: Marked) -> NDArray[np.intp]:
+    """How many of these predictions would readers mistrust? `marks` (readers, suspects): which suspects each of them marks."""
+    named = np.zeros((len(readings), len(suspects)))
+    given = np.zeros_like(named)
+    place = {int(feature): column for column, feature in enumerate(suspects)}
+    for row, reading in enumerate(readings):
+        for feature, contribution in zip(reading.features.tolist(), reading.contributions.tolist(), strict=True):
+            if feature in place:
+                named[row, place[feature]] = 1.0
+                given[row, place[feature]] += contribution
+    weighs = np.array([reading.prediction is not None for reading in readings], dtype=bool)
+    prediction, limit = (np.array([getattr(reading, what) or 0.0 for reading in readings]) for what in ("prediction", "limit"))
+    stands = np.array([reading.stands for reading in readings], dtype=bool)
+    chosen = np.atleast_2d(marks).astype(np.float64).T
+    changed = (prediction[:, None] - given @ chosen > limit[:, None]) != stands[:, None]
+    return np.asarray(np.where(weighs[:, None], changed, named @ chosen > 0).sum(axis=0))
 
 
 def f1(trusted: NDArray[np.bool_], truly: NDArray[np.bool_]) -> Floats:
     """F1 of "trustworthy" along the last axis; 1 where nothing was to be trusted and nothing was."""
     hits = (trusted & truly).sum(axis=-1)
     every = trusted.sum(axis=-1) + truly.sum(axis=-1)
-    return np.divide(2.0 * hits, every, out=np.ones(np.shape(hits)), where=every > 0)
+    return np.asarray(np.divide(2.0 * hits, every, out=np.ones(np.shape(hits)), where=every > 0))

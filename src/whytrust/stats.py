@@ -351,3 +351,34 @@ def _newcombe(value: float, hits: int, misses: int) -> tuple[float, float]:
     low = 0.0 if value == 0 else float(optimize.brentq(too_far, 0.0, min(value, 1 - 1e-12)))
     high = 1.0 if value == 1 else float(optimize.brentq(too_far, max(value, 1e-12), 1.0))
     return low, high
+
+
+# --- numbers that are no means ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval, and the p of "it is 0"."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+
+
+def jackknife(whole: float, without: ArrayLike) -> Estimate:
+    """How sure is a number worked out from n cases (an F1, a ratio, a difference of such), given its n values without each?
+
+    Tukey's: the spread of the leave-one-out values, blown up by n - 1, with Student's quantile. For a mean it is Student's
+    interval exactly. It misleads for numbers that jump when a case is left out (a median, a best of several), and where all
+    leave-one-out values are alike it knows nothing: then the interval is the number itself.
+    """
+    values = np.asarray(without, dtype=np.float64)
+    n = len(values)
+    if values.ndim != 1 or n < 2 or not np.isfinite(values).all() or not math.isfinite(whole):
+        raise ValueError(f"jackknife needs a finite value without each of at least 2 cases, got shape {values.shape}")
+    error = math.sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum()))
+    reach = _quantile(n - 1) * error
+    p = 2 * float(special.stdtr(n - 1, -abs(whole) / error)) if error > 0 else float(whole == 0)
+    return Estimate(whole, whole - reach, whole + reach, p, n)

@@ -1,4 +1,4 @@
-"""The command line: `whytrust explain`, `audit`, `report`, `gate`, `plan`, `diff`, `reproduce`, `train`, `methods`, …"""
+"""The command line: `whytrust explain`, `audit`, `report`, `gate`, `plan`, `diff`, `pick`, `reproduce`, `train`, …"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import whytrust
-from whytrust.cli import catalogue, explaining, reproducing, runs, training
+from whytrust.cli import catalogue, explaining, picking, reproducing, runs, training, trusting
 from whytrust.memory import keep_freed
 
 
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="whytrust", description=whytrust.__doc__)
     parser.add_argument("--version", action="version", version=f"whytrust {whytrust.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for group in (explaining, runs, reproducing, training, catalogue):
+    for group in (explaining, runs, trusting, picking, reproducing, training, catalogue):
         group.add_to(commands)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="machine-readable output on stdout")

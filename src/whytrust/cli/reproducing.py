@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.cli.runs import safe
-from whytrust.studies import reproduce, veracity_run
+from whytrust.studies import lime_run, reproduce, veracity_run
 
-PAPERS = {"plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
-OWN = {"plausible": ("few", "models"),
+PAPERS = {"lime": "Ribeiro et al. 2016, simulated users", "plausible": "Hoedt et al. 2022, images",
+          "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
+OWN = {"lime": ("samples",), "plausible": ("few", "models"),
        "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
-"""Options that one paper alone has."""
+"""Options that some papers alone have."""
 FEW, SCALE, SEED = 20, 1.0, 0
 
 
@@ -23,11 +24,12 @@ def add_to(commands: Any) -> None:
     again.add_argument("paper", metavar="PAPER", choices=tuple(PAPERS),
                        help="; ".join(f"{name} ({what})" for name, what in PAPERS.items()))
     again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
-                       help=f"plausible: {', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} "
-                       "(default all)")
-    again.add_argument("--data", help="plausible: a folder of ImageNet images. veracity: a folder of songs with .lab files, as "
-                       "Jamendo has them (default: synthesised ones), or for drawings a log-mel spectrogram, piece.npy")
-    again.add_argument("--scale", type=float, help="share of the images, or of the test songs (default 1)")
+                       help=f"lime: {', '.join(lime_run.EXPERIMENTS)}; plausible: "
+                       f"{', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} (default all)")
+    again.add_argument("--data", help="lime: the reviews (fig6, fig7, table1, fig8), 20 newsgroups (fig9, fig10) or pets "
+                       "(fig11, table2). plausible: a folder of ImageNet images. veracity: a folder of songs with .lab files, "
+                       "as Jamendo has them (default: synthesised ones), or for drawings a log-mel spectrogram, piece.npy")
+    again.add_argument("--scale", type=float, help="share of the reviews, pairs, readers, images or test songs (default 1)")
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
     again.add_argument("--jobs", type=int, default=1)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
@@ -35,12 +37,13 @@ def add_to(commands: Any) -> None:
     images.add_argument("--few", type=int, help=f"images for recovery and for smoothed integrated gradients (default {FEW})")
     images.add_argument("--models", help="a,b,c: efficientnet-lite0, torchvision:NAME, … (default "
                         f"{','.join(reproduce.MODELS)})")
+    again.add_argument("--samples", type=int, help="of LIME (default: lime 15000, fig8 2000; veracity "
+                       f"{veracity_run.USUAL['samples']})")
     songs = again.add_argument_group("veracity")
     songs.add_argument("--model", metavar="MODEL.safetensors", help="from whytrust train singing-voice; needed with a folder "
                        "of songs")
     usual, quick = veracity_run.USUAL, veracity_run.QUICK
     songs.add_argument("--each", type=int, help=f"excerpts of either answer from each song (default {usual['each']})")
-    songs.add_argument("--samples", type=int, help=f"of LIME (default {usual['samples']})")
     songs.add_argument("--iterations", type=int, help=f"steps of the attack, at most (default {usual['iterations']})")
     songs.add_argument("--variant", help="of the attack: authors (their code, the default) or paper (its formula)")
     songs.add_argument("--quick", action="store_true", default=None,
@@ -51,11 +54,23 @@ def add_to(commands: Any) -> None:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    for paper, names in OWN.items():
-        given = [name for name in names if getattr(options, name) is not None]
-        if paper != options.paper and given:
-            raise ValueError(f"--{given[0]} belongs to `whytrust reproduce {paper}`, and is nothing that {options.paper} has")
-    return _plausible(options) if options.paper == "plausible" else _veracity(options)
+    for name in sorted(set().union(*OWN.values()) - set(OWN[options.paper])):
+        if getattr(options, name) is not None:
+            papers = " or ".join(f"`whytrust reproduce {paper}`" for paper, names in OWN.items() if name in names)
+            raise ValueError(f"--{name} belongs to {papers}, and is nothing that {options.paper} has")
+    return {"lime": _lime, "plausible": _plausible, "veracity": _veracity}[options.paper](options)
+
+
+def _lime(options: argparse.Namespace) -> int:
+    given = {name: value for name in ("data", "scale", "out", "jobs", "seed", "samples")
+             if (value := getattr(options, name)) is not None}
+    asked = lime_run.Asked(options.experiment, **given)
+    try:
+        lime_run.lime(asked)
+    except KeyboardInterrupt:
+        return _interrupted(asked.folder)
+    print(lime_run.report(asked.folder, options.json))
+    return 0
 
 
 def _plausible(options: argparse.Namespace) -> int:

@@ -104,8 +104,9 @@ def reviews_minilm() -> Demo:
     """MiniLM fine-tuned on film reviews: trained here the first time, in a minute or two, and then kept in the user's cache."""
     minilm = importlib.import_module("whytrust.models.minilm")
     texts, verdicts = read_reviews()
-    train, test, labels, _ = train_test_split(texts, verdicts, test_size=0.2, random_state=0)
-    return Demo("MiniLM fine-tuned on film reviews", minilm.fine_tuned(train, labels), test, {"name": "review MiniLM"})
+    train, test, labels, truths = train_test_split(texts, verdicts, test_size=0.2, random_state=0)
+    return Demo("MiniLM fine-tuned on film reviews", minilm.fine_tuned(train, labels), test, {"name": "review MiniLM"},
+                truths=truths)
 
 
 @cache
@@ -205,9 +206,9 @@ def _distinct(names: list[str]) -> list[str]:
 
 def _reviews(estimator: Any, about: str, name: str) -> Demo:
     texts, verdicts = read_reviews()
-    train, test, labels, _ = train_test_split(texts, verdicts, test_size=0.2, random_state=0)
+    train, test, labels, truths = train_test_split(texts, verdicts, test_size=0.2, random_state=0)
     pipeline = make_pipeline(TfidfVectorizer(sublinear_tf=True, min_df=2), estimator).fit(train, labels)
-    return Demo(about, pipeline, test, {"name": name})
+    return Demo(about, pipeline, test, {"name": name}, truths=truths)
 
 
 def _square(image: NDArray[Any], transform: Any) -> NDArray[np.uint8]:

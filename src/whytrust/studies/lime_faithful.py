@@ -23,7 +23,7 @@ from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.store import Block, Result
 from whytrust.studies.interpretable import used_by
-from whytrust.studies.lime_reviews import read, trained
+from whytrust.studies.lime_reviews import TREES, digest, read, spread, trained
 
 K, SAMPLES, BLOCK = 10, 15_000, 20
 WIDTHS = {("books", "sparse-LR"): 2.0, ("books", "tree"): 2.0, ("dvd", "sparse-LR"): 1.0, ("dvd", "tree"): 8.0}
@@ -33,30 +33,40 @@ EXPLAINERS = ("random", "parzen", "greedy", "authors", "lime")
 
 @dataclass(frozen=True)
 class FaithfulStudy:
-    """The whole of both figures: data sets × splits × readable models × test reviews."""
+    """The whole of both figures: data sets × splits × readable models × test reviews.
+
+    Split 1 is the authors'. There, several trees are grown, which differ only in how ties between splits of a node are broken:
+    the published numbers are of one of which nobody knows how they were. Each further split has one tree.
+    """
 
     data: str
     datasets: tuple[str, ...] = ("books", "dvd")
-    splits: tuple[int, ...] = (1,)
-    models: tuple[str, ...] = ("sparse-LR", "tree-1")
+    splits: int = 5
+    trees: int = 5
     scale: float = 1.0
     samples: int = SAMPLES
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse at once what could only fail later."""
+        spread(100, self.scale)
+        if not 1 <= self.trees <= TREES or self.splits < 1 or self.samples < 2 * K:
+            raise ValueError(f"there must be at least one split, 1 to {TREES} trees and {2 * K} samples, got {self.splits}, "
+                             f"{self.trees} and {self.samples}")
+
     def manifest(self) -> dict[str, Any]:
         """What makes this run another one."""
-        return {"study": "lime", "seed": self.seed, "hashes": {}, "spec": {
-            "kind": "faithful", "datasets": list(self.datasets), "splits": list(self.splits), "models": list(self.models),
+        return {"study": "lime", "seed": self.seed, "hashes": {"reviews": digest(self.data, self.datasets)}, "spec": {
+            "kind": "faithful", "datasets": list(self.datasets), "splits": self.splits, "trees": self.trees,
             "scale": self.scale, "samples": self.samples, "features": K}}
 
     def blocks(self) -> Sequence[Block]:
         """Twenty reviews of one model each; a scale below 1 takes every so many of the test reviews."""
         found = []
         for name in self.datasets:
-            for split in self.splits:
-                count = len(read(self.data, name, split).test)
-                chosen = np.unique(np.linspace(0, count - 1, max(round(count * self.scale), 1)).astype(int)).tolist()
-                for model in self.models:
+            for split in range(1, self.splits + 1):
+                chosen = spread(len(read(self.data, name, split).test), self.scale)
+                for model in ("sparse-LR", *(f"tree-{tree}" for tree in range(1, (self.trees if split == 1 else 1) + 1))):
                     cases = [f"{name}.{split}.{model}.{i}" for i in chosen]
                     found += [Block(f"{name}-{split}-{model}-{start}", tuple(cases[start:start + BLOCK]))
                               for start in range(0, len(cases), BLOCK)]
@@ -97,11 +107,11 @@ class FaithfulStudy:
         if explainer == "greedy":
             return removed(Greedy(features=K, stop="never")(question, rng))
         if explainer == "parzen":
-            return named_parts(windows(self.data, name, split, kind)(question, rng), K).tolist()
+            return [int(part) for part in named_parts(windows(self.data, name, split, kind)(question, rng), K)]
         lime = Lime(samples=self.samples, features=K)
         if explainer == "authors":
             lime = authors_lime(self.samples)
-        return named_parts(lime(question, rng), K).tolist()
+        return [int(part) for part in named_parts(lime(question, rng), K)]
 
 
 def authors_lime(samples: int = SAMPLES, features: int = K) -> Lime:

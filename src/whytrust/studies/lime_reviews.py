@@ -1,17 +1,18 @@
 """The reviews of Ribeiro, Singh and Guestrin (2016), and the classifiers that their simulated users are asked about.
 
 Books and DVDs of the multi-domain sentiment set (Blitzer, Dredze and Pereira 2007) in its processed form: lines of `word:count`
-that end in the label, of which the single words count. What the paper does not say (how tokens are found, how the split is drawn,
-how trees and neighbours break ties) is said here.
+that end in the label, of which the single words count. What the paper does not say (how tokens are found, how the split is
+drawn, how trees and neighbours break ties) is said here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ TOKEN = re.compile(r"(\w*?):\d")
 WORD = r"\b\w\w+\b"
 AUTHORS_SPLIT = 1
 TRAINED_ON = 0.8
+TREES = 5
+"""Trees that differ only in how ties are broken."""
 MOST_ACTIVE = 10
 """No training review may have more active features than this for a sparse model to count as readable."""
 
@@ -93,6 +96,23 @@ def _shuffled(items: list[str], rng: random.Random) -> list[str]:
     return items
 
 
+def digest(folder: str | Path, names: Sequence[str]) -> str:
+    """A short hash of the files that a study rests on."""
+    content = hashlib.blake2b(digest_size=8)
+    for name in names:
+        for side in ("positive", "negative"):
+            path = Path(folder) / name / f"{side}.review"
+            content.update(path.read_bytes() if path.is_file() else b"")
+    return content.hexdigest()
+
+
+def spread(count: int, scale: float) -> list[int]:
+    """A share of so many reviews, evenly spread: the first half is of one class."""
+    if not 0 < scale <= 1:
+        raise ValueError(f"scale must lie in (0, 1], got {scale!r}; it is the share of the test reviews")
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, max(round(count * scale), 1)).astype(int))]
+
+
 # --- readable models --------------------------------------------------------------------------------------------------
 
 
@@ -142,8 +162,9 @@ class StableNeighbours(KNeighborsClassifier):  # type: ignore[misc]
         used = np.unique(rows.indices)
         # Whole numbers up to 2^24 are exact in single precision, and so are these.
         shared = rows[:, used].toarray().astype(np.float32) @ trained[:, used].toarray().T.astype(np.float32)
-        far = np.asarray(trained.sum(axis=1)).ravel().astype(np.int64)[None] - 2 * shared.astype(np.int64)
-        keys = far * trained.shape[0] + np.arange(trained.shape[0])  # a row's own length moves all distances alike
+        far = np.asarray(trained.sum(axis=1)).ravel().astype(np.int32)[None] - 2 * shared.astype(np.int32)
+        # A row's own length moves all its distances alike, and is left out.
+        keys = far * np.int32(trained.shape[0]) + np.arange(trained.shape[0], dtype=np.int32)
         return np.argpartition(keys, self.n_neighbors - 1, axis=1)[:, :self.n_neighbors]
 
 
@@ -187,11 +208,15 @@ def _forest(reviews: Reviews) -> Any:
         reviews.train, reviews.train_labels)
 
 
+def _tree(seed: int, reviews: Reviews) -> Any:
+    return tree(reviews.train, reviews.train_labels, seed)
+
+
 MODELS: dict[str, Callable[[Reviews], Any]] = {
     "LR": _regression, "NN": _neighbours, "RF": _forest, "SVM": _machine}
 READABLE: dict[str, Callable[[Reviews], Any]] = {
     "sparse-LR": lambda reviews: sparse_regression(reviews.train, reviews.train_labels),
-    **{f"tree-{seed}": (lambda reviews, seed=seed: tree(reviews.train, reviews.train_labels, seed)) for seed in range(1, 6)}}
+    **{f"tree-{seed}": partial(_tree, seed) for seed in range(1, TREES + 1)}}
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,138 @@
+"""`whytrust trust`: do explanations help somebody decide? Experiments with simulated readers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+
+from whytrust import loading
+from whytrust.cli import reading
+from whytrust.cli.runs import safe
+from whytrust.models import demos
+from whytrust.trusting import EXPERIMENTS, Trust, trust
+
+TRAINING = ("model", "repair", "insight")
+"""Experiments that train models of their own."""
+NUMBERS = {"rounds": "prediction: how often untrustworthy features are drawn (default 100)",
+           "pairs": "model: how many pairs of models (default 100)", "explained": "model: inputs that are explained, at most",
+           "features": "parts that a reader takes from an explanation (default 10)"}
+
+
+def add_to(commands: Any) -> None:
+    """The command and its options."""
+    command = commands.add_parser("trust", help="do explanations help somebody decide? Experiments with simulated readers",
+                                  formatter_class=argparse.RawTextHelpFormatter)
+    command.add_argument("model", metavar="MODEL", help="as in explain; for the experiments model, repair and insight an\n"
+                         "unfitted scikit-learn estimator or a function (inputs, labels, seed)\n"
+                         "-> model, as file.py:attribute, or a demo")
+    command.add_argument("data", metavar="DATA", help="a folder, rows.csv, texts.txt with one text a line, inputs.npy, or demo")
+    command.add_argument("--experiment", choices=tuple(EXPERIMENTS), default="prediction",
+                         help="\n".join(f"{name}: {about}" for name, about in EXPERIMENTS.items()))
+    command.add_argument("--explainers", help="a,b,c (default lime,greedy; random is always there)")
+    command.add_argument("--labels", metavar="FILE", help="a class an input: .txt with one a line (of a .csv: a column's name)")
+    command.add_argument("--world", metavar="DATA", help="inputs that the model will meet, for model and repair")
+    command.add_argument("--world-labels", metavar="FILE", help="their classes")
+    command.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
+    command.add_argument("--rate", type=int, help="sounds: samples a second")
+    command.add_argument("--fill", help="what hidden parts show")
+    command.add_argument("--background", help="training data for table rows: a .csv file")
+    for name, about in NUMBERS.items():
+        command.add_argument(f"--{name}", type=int, help=about)
+    command.add_argument("--limit", type=int, help="so many of the inputs, evenly spread")
+    reading.add_model_options(command)
+    command.add_argument("--out", help="the run's folder; resumes what is there (default: a temporary one)")
+    command.add_argument("--html", metavar="trust.html", help="also write the page")
+    command.add_argument("--jobs", type=int, default=1)
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(run=_trust)
+
+
+def _trust(options: argparse.Namespace) -> int:
+    trains = options.experiment in TRAINING
+    loaded = _loaded(options, trains)
+    given = dict(loaded.explain_options)
+    given.update({n: getattr(options, n) for n in ("parts", "rate", *NUMBERS) if getattr(options, n) is not None})
+    if options.fill is not None:
+        given["fill"] = reading.number(options.fill)
+    if options.background:
+        given["background"] = reading.table(options.background)
+    items = reading.items_of(options.data, loaded, given, None if options.labels or trains else options.limit)[0]
+    labels = _labels(options.labels, options.data) if options.labels else _truths(options, loaded, trains)
+    if trains and options.limit is not None:
+        items, labels = items[:options.limit], None if labels is None else labels[:options.limit]
+    if trains:
+        given.pop("background", None)
+        items = _together(items)
+    world = None
+    if options.world is not None:
+        if options.world_labels is None:
+            raise ValueError("--world needs --world-labels, the classes of its inputs")
+        world = (_together(reading.items_of(options.world, loaded, {}, None)[0]), _labels(options.world_labels, options.world))
+    explainers = None if options.explainers is None else [one.strip() for one in options.explainers.split(",")]
+    try:
+        found = trust(loaded.model, items, explainers, options.experiment, labels=labels if trains else None, world=world,
+                      out=options.out, jobs=options.jobs, seed=options.seed, **given)
+    except KeyboardInterrupt:
+        kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"
+        print(f"whytrust: interrupted{kept}", file=sys.stderr)
+        return 130
+    return _show(found, options)
+
+
+def _show(found: Trust, options: argparse.Namespace) -> int:
+    if options.html:
+        print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(json.dumps(found.to_json()))
+    elif not options.html:
+        print(found)
+    return 1 if found.findings["cases"]["failed"] else 0
+
+
+def _loaded(options: argparse.Namespace, trains: bool) -> loading.Loaded:
+    """A trained model, or what trains one: an estimator is taken as it would be before it was fitted."""
+    said = reading.model_options(options)
+    if not trains:
+        return loading.load(options.model, options.trust_pickle, options.device, **said)
+    demo = demos.load(options.model.partition(":")[2]) if options.model.startswith("demo:") else None
+    made = loading.attribute(options.model) if demo is None else demo.model
+    if isinstance(made, BaseEstimator):
+        made = clone(made)
+    elif demo is not None or not callable(made):
+        raise ValueError(f"experiment {options.experiment} trains models, and {options.model} cannot be trained again here; "
+                         "name an unfitted scikit-learn estimator or a function (inputs, labels, seed) -> model, as "
+                         "file.py:attribute")
+    if demo is None:
+        return loading.Loaded(made)
+    return loading.Loaded(made, demo.inputs, {k: v for k, v in demo.explain_options.items() if k != "background"}, demo)
+
+
+def _labels(path: str, data: str) -> list[Any]:
+    if data.endswith(".csv") and not Path(path).is_file():
+        rows = reading.table(data)
+        if path not in rows:
+            raise ValueError(f"--labels must name a file or a column of {data}, got {path!r}")
+        return list(rows[path])
+    if not Path(path).is_file():
+        raise ValueError(f"--labels must name a file with one class a line, got {path!r}, which does not exist")
+    return [reading.number(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _truths(options: argparse.Namespace, loaded: loading.Loaded, trains: bool) -> list[Any] | None:
+    """The classes that a demo's inputs are known to have."""
+    known = None if loaded.demo is None or options.data != "demo" else loaded.demo.truths
+    if trains and known is None:
+        raise ValueError(f"experiment {options.experiment} trains models, so it needs --labels, a class for each input")
+    return known
+
+
+def _together(items: list[Any]) -> Any:
+    """Rows as a table again, arrays as one array; texts stay a list."""
+    if items and hasattr(items[0], "to_frame"):
+        return reading.frame(items)
+    return items

@@ -1,0 +1,202 @@
+"""What simulated readers found out, as a page and as text: one form for all experiments, told by their findings.
+
+Findings are plain data: a question, answers in words, tables, charts, what failed and what to know. Whoever adds an experiment
+writes findings, and no page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from whytrust.pictures import html
+from whytrust.pictures.bars import fit, text_width
+from whytrust.pictures.html import Markup, stylesheet, tag
+from whytrust.pictures.styles import FRAGMENT, PAGE
+from whytrust.report.chart import Line, drawing
+from whytrust.report.styles import AUDIT
+from whytrust.report.words import (
+    BLUE,
+    DARK_ORANGE,
+    GREY,
+    LIGHT_BLUE,
+    ORANGE,
+    Contender,
+    Kind,
+    count,
+    known,
+    percent,
+    ranged,
+    section,
+    spoken,
+    table,
+)
+from whytrust.report.words import plain as in_words
+
+Findings = Mapping[str, Any]
+TITLES = {"prediction": "Should I trust this prediction?", "model": "Should I trust this model?",
+          "faithfulness": "Do explanations find what a model really uses?", "repair": "Can a reader repair the model?",
+          "insight": "Do explanations give an artefact away?"}
+FLOORS = ("random", "trust everything", "before", "no cleaning")
+"""What stands beside explainers and is none: drawn in grey."""
+COLOURS = (BLUE, DARK_ORANGE, LIGHT_BLUE, ORANGE)
+LISTED = 12
+STYLE = """
+& .said { font-size: 1.12em; margin: .4em 0 .2em; padding-inline-start: 1.1em; }
+& .said li { margin: .35em 0; }
+& .bars { width: 100%; height: auto; display: block; max-width: 860px; }
+& .bars text { fill: #24292f; }
+& .bars .soft { fill: #57606a; }
+& .hint { color: #57606a; margin: .2em 0 .8em; }
+"""
+
+
+def document(found: Findings) -> str:
+    """A whole page that needs nothing else. It misleads where readers are taken for people: they act by fixed rules."""
+    title = TITLES.get(str(found["experiment"]), str(found["experiment"]))
+    head = tag("head", tag("meta", charset="utf-8"), tag("title", title),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+               stylesheet(PAGE + FRAGMENT + AUDIT + STYLE))
+    body = tag("body", tag("a", "Skip to the answer", href="#answer", class_="skip"),
+               tag("main", *content(found), class_="whytrust audit", id="main"))
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+
+
+def content(found: Findings) -> list[Markup | None]:
+    """The sections of the page."""
+    title = TITLES.get(str(found["experiment"]), str(found["experiment"]))
+    cases = found["cases"]
+    counted = count(cases["of"], "case")
+    if cases["done"] < cases["of"]:
+        counted = f"{cases['done']:,} of {counted}"
+    failed = f", {cases['failed']:,} of which failed" if cases["failed"] else ""
+    header = tag("header", tag("h1", title), tag("p", str(found["question"])),
+                 tag("p", f"{counted}{failed}. Readers are simulated: they act by fixed rules, and stand for people who "
+                     "believe what an explanation says.", class_="hint"))
+    answer = section("answer", "The answer", tag("ul", *(tag("li", words) for words in found["answer"]), class_="said"))
+    charts = [section(f"chart-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _chart(one))
+              for i, one in enumerate(found["charts"], 1)]
+    tables = [section(f"table-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _table(one))
+              for i, one in enumerate(found["tables"], 1)]
+    return [header, answer, *charts, *tables, _notes(found), _failures(found), _settings(found),
+            tag("footer", "Intervals are 95 % intervals. Made with whytrust.")]
+
+
+def _table(one: Mapping[str, Any]) -> Markup:
+    return table([str(head) for head in one["columns"]], [[cell(c) for c in row] for row in one["rows"]], str(one["title"]), 1)
+
+
+def cell(value: Any) -> str:
+    """A rate with its interval, a number, or words."""
+    if isinstance(value, Mapping):
+        return ranged(value)
+    if isinstance(value, float):
+        return spoken(value)
+    return "–" if value is None else spoken(value)
+
+
+def _notes(found: Findings) -> Markup | None:
+    if not found["notes"]:
+        return None
+    return section("notes", "What to know before believing it", tag("ul", *(tag("li", str(note)) for note in found["notes"])))
+
+
+def _failures(found: Findings) -> Markup | None:
+    failures = found["failures"]
+    if not failures:
+        return None
+    rows = [tag("li", tag("b", str(one["case"])), ": ", str(one["error"])) for one in failures[:LISTED]]
+    more = len(failures) - LISTED
+    return section("failures", "What failed", tag("ul", *rows), tag("p", f"… and {more:,} more") if more > 0 else None)
+
+
+def _settings(found: Findings) -> Markup:
+    rows = [[in_words(str(name)), spoken(value)] for name, value in found["settings"].items() if value is not None]
+    return section("settings", "How it was done", table(["setting", "value"], rows, "settings"))
+
+
+# --- charts -----------------------------------------------------------------------------------------------------------
+
+
+def _chart(one: Mapping[str, Any]) -> Markup:
+    if one.get("kind") == "bars" or all(len(line["x"]) < 2 for line in one["series"]):
+        return _bars(one)
+    return tag("div", *(_lines(one, narrow) for narrow in (False, True)))
+
+
+def _lines(one: Mapping[str, Any], narrow: bool) -> Markup:
+    places = sorted({float(x) for line in one["series"] for x in line["x"]})
+    lines = []
+    for number, series in enumerate(one["series"]):
+        at = {float(x): i for i, x in enumerate(series["x"])}
+        looks = Kind("", GREY if series["name"] in FLOORS else COLOURS[number % len(COLOURS)], "", "", "")
+        who = Contender(str(series["name"]), "", True, looks, number)
+        low, high = ([known(series[side][at[x]]) if x in at else None for x in places] if series.get(side) else None
+                     for side in ("low", "high"))
+        lines.append(Line(who, [known(series["y"][at[x]]) if x in at else None for x in places], low, high))
+    step = max(1, -(-len(places) // (6 if narrow else 12)))
+    ticks = [(i, f"{places[i]:g}") for i in range(0, len(places), step)]
+    seen = [v for line in lines for v in (*line.value, *(line.low or ()), *(line.high or ())) if v is not None]
+    bounds = _bounds(min(seen, default=0.0), max(seen, default=1.0))
+    return drawing(lines, ticks, len(places), str(one["x_label"]), f"{one['title']}: {one['y_label']}", narrow,
+                   str(one["y_label"]), bounds)
+
+
+def _bounds(low: float, high: float) -> tuple[float, float]:
+    """The part of 0 to 1 that is worth drawing, in steps of a quarter."""
+    return max(min(int(low * 4) / 4, 0.75), 0.0), min(max(-int(-high * 4 // 1) / 4, 0.25), 1.0)
+
+
+def _bars(one: Mapping[str, Any]) -> Markup:
+    """A bar a series with its interval; names stand before, numbers behind."""
+    rows = [(str(s["name"]), s["y"][0], (s.get("low") or [None])[0], (s.get("high") or [None])[0]) for s in one["series"]]
+    font, high, wide = 13.0, 30.0, 860.0
+    left = min(max((text_width(name, font) for name, *_ in rows), default=0) + 16, 300.0)
+    right, pieces = 150.0, []
+
+    def x(share: float) -> float:
+        return left + (wide - left - right) * min(max(share, 0.0), 1.0)
+
+    for place, (name, value, low, up) in enumerate(rows):
+        y = place * high + 6
+        colour = GREY if name in FLOORS else BLUE
+        pieces.append(tag("text", fit(name, left - 12, font), x=left - 8, y=y + 14, text_anchor="end", font_size=font))
+        share = known(value)
+        if share is None:
+            continue
+        pieces.append(tag("rect", x=left, y=y, width=max(x(share) - left, 0.5), height=high - 12, fill=colour, rx=2))
+        bounds = known(low), known(up)
+        told = percent(share)
+        if bounds[0] is not None and bounds[1] is not None:
+            told += f"  ({percent(bounds[0], False)} to {percent(bounds[1])})"
+            pieces += [tag("line", x1=x(bounds[0]), x2=x(bounds[1]), y1=y + 9, y2=y + 9, stroke="#24292f", stroke_width=1.5),
+                       *(tag("line", x1=x(b), x2=x(b), y1=y + 5, y2=y + 13, stroke="#24292f", stroke_width=1.5)
+                         for b in bounds if b is not None)]
+        pieces.append(tag("text", told, x=max(x(share), x(bounds[1] or 0.0)) + 8, y=y + 14, font_size=font))
+    height = len(rows) * high + 26
+    pieces.append(tag("text", str(one["y_label"]), x=left, y=height - 6, font_size=font - 1, class_="soft"))
+    return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", class_="bars", role="img",
+               aria_label=f"{one['title']}: " + "; ".join(f"{name} {percent(value)}" for name, value, *_ in rows))
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def told(found: Findings) -> str:
+    """The same in plain text."""
+    lines = [str(found["question"]), ""]
+    lines += [f"  {words}" for words in found["answer"]]
+    for one in found["tables"]:
+        lines += ["", f"{one['title']}", *_aligned([[str(c) for c in one["columns"]],
+                                                     *([cell(c) for c in row] for row in one["rows"])])]
+    for note in found["notes"]:
+        lines += ["", f"  ! {note}"] if note is found["notes"][0] else [f"  ! {note}"]
+    if found["failures"]:
+        first = found["failures"][0]
+        lines += ["", f"  {count(len(found['failures']), 'failure')}; the first, {first['case']}: {first['error']}"]
+    return "\n".join(lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    wide = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(len(row) for row in rows))]
+    return ["  " + "  ".join(f"{c:<{wide[i]}}" for i, c in enumerate(row)).rstrip() for row in rows]

@@ -1,0 +1,220 @@
+"""What runs of two experiments have found: trust in predictions, and the choice of a model. Plain data, made from records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from whytrust import stats
+from whytrust.store import Store, plain
+from whytrust.studies.choosing import correct
+from whytrust.studies.mistrust import EVERYTHING, summary
+
+Records = Sequence[Mapping[str, Any]]
+HOW = {"submodular": "SP", "random": "RP"}
+SHOWN = (1, 5, 10, 20, 30)
+"""Numbers of explanations that tables have; charts have all."""
+
+
+def common(store: Store, records: Records) -> dict[str, Any]:
+    """What the findings of every experiment have: how many cases, what failed."""
+    failures = [{"case": r["case"], "error": r["error"]} for r in records if r["status"] == "failed"]
+    failures += [{"case": r["case"], "error": f"{name}: {told}"} for r in records
+                 for name, told in (r.get("failures") or {}).items()]
+    return {"cases": {"done": len(records), "of": sum(len(block.cases) for block in store.blocks),
+                      "failed": sum(r["status"] == "failed" for r in records)}, "failures": failures}
+
+
+def prediction(store: Store) -> dict[str, Any]:
+    """Does the reader of an explanation mistrust the right predictions?"""
+    spec, about = store.manifest["spec"], store.manifest["about"]
+    records = list(store.records())
+    asked = list(spec["explainers"])
+    done = [r for r in records if r["status"] == "ok" and all(name in r["trusts"] for name in asked)]
+    partly = sum(r["status"] == "ok" for r in records) - len(done)
+    data = {"experiment": "prediction", "question": f"A quarter of the features of {about['model']} is declared untrustworthy. "
+            "Does somebody who reads only the explanation mistrust the right predictions?" if spec["share"] == 0.25 else
+            f"{spec['share']:.0%} of the features of {about['model']} are declared untrustworthy. Does somebody who reads only "
+            "the explanation mistrust the right predictions?",
+            "tables": [], "charts": [], "notes": list(store.problems), "answer": [], **common(store, records),
+            "settings": {"model": about["model"], "inputs": about["inputs"], "a feature is": about["feature"],
+                         "features": about["shared"], "untrustworthy": spec["share"], "rounds": spec["rounds"],
+                         "parts read": spec["features"], "seed": store.manifest["seed"]}}
+    if partly:
+        data["notes"].append(f"{partly} inputs are left out, for an explainer failed on them: all are compared on the same.")
+    if len(done) < 2:
+        data["answer"] = [f"Nothing can be said: {len(done)} predictions were explained by every explainer, and at least 2 are "
+                          "needed."]
+        return dict(plain(data))
+    found = summary(done, spec["rounds"], ("random",))
+    weighs = {name: all(r["weighs"][name] for r in done) for name in asked}
+    data["answer"] = _said(found, asked)
+    data["tables"] = [_f1_table(found, weighs)]
+    data["charts"] = [{"title": "F1 of “trustworthy”", "kind": "bars", "x_label": "", "y_label": "F1, the mean over all rounds",
+                       "about": "1 is a reader who trusts exactly what the model would still say without the untrustworthy "
+                                "features.",
+                       "series": [{"name": name, "x": [0], "y": [row["value"]], "low": [row["low"]], "high": [row["high"]]}
+                                  for name, row in _best_first(found)]}]
+    data["notes"] += _cautions(found)
+    return dict(plain(data))
+
+
+def _best_first(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return sorted(found["rows"].items(), key=lambda pair: -pair[1]["value"])
+
+
+def _f1_table(found: Mapping[str, Any], weighs: Mapping[str, bool]) -> dict[str, Any]:
+    rows = []
+    for name, row in _best_first(found):
+        tests = {t["rival"]: t for t in found["tests"] if t["name"] == name}
+        reader = "–" if name == EVERYTHING else "weighs" if weighs.get(name) else "names"
+        rows.append([name, {**{k: row[k] for k in ("value", "low", "high")}, "n": found["n"]}, row["precision"], row["recall"],
+                     reader, _difference(tests.get(EVERYTHING))])
+    return {"title": "Readers beside the truth", "columns": ["explainer", "F1", "precision", "recall", "its reader",
+            "above trusting everything (points)"], "rows": rows,
+            "about": f"{found['n']:,} predictions, {found['rounds']} draws of untrustworthy features; "
+                     f"{found['trustworthy']:.0%} of predictions are truly trustworthy. A reader who weighs takes off what "
+                     "marked features contribute; one who can only see names mistrusts as soon as one is named."}
+
+
+def _difference(test: Mapping[str, Any] | None) -> str:
+    if test is None:
+        return "–"
+    points = f"{100 * test['value']:+.1f} ({100 * test['low']:+.1f} to {100 * test['high']:+.1f})"
+    return f"{points}, {'undecided' if test['p'] > stats.LEVEL else p_words(test['p'])}"
+
+
+def p_words(p: float) -> str:
+    """A p-value as it is told."""
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".")
+
+
+def _said(found: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
+    """One sentence an explainer, best first, and what trusting everything would have given."""
+    line = found["rows"][EVERYTHING]["value"]
+    words = []
+    for name, row in _best_first(found):
+        if name not in asked or name == "random":
+            continue
+        test = next(t for t in found["tests"] if t["name"] == name and t["rival"] == EVERYTHING)
+        call = ("whether that helps is undecided" if test["p"] > stats.LEVEL else
+                "better than trusting everything" if test["value"] > 0 else "worse than trusting everything")
+        words.append(f"Readers of {name} reach an F1 of {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f}): {call}.")
+    words.append(f"Trusting every prediction, without any explanation, gives {line:.3f}.")
+    return words
+
+
+def _cautions(found: Mapping[str, Any]) -> list[str]:
+    notes = ["Intervals and p-values are for other inputs like these, with each left out in turn (jackknife); p-values share "
+             "their 5 % (Holm)."]
+    if found["trustworthy"] > 0.99:
+        notes.append("Hardly any prediction changes without the untrustworthy features: there was next to nothing to mistrust. "
+                     "A model that never changes its mind cannot tell explainers apart here.")
+    if found["trustworthy"] < 0.05:
+        notes.append("Hardly any prediction survives without the untrustworthy features: the parts are so few, or so needed, "
+                     "that hiding a quarter of the features leaves no input. Cut finer, or declare fewer untrustworthy.")
+    return notes
+
+
+# --- the choice of a model ------------------------------------------------------------------------------------------------
+
+
+def model(store: Store) -> dict[str, Any]:
+    """How often is the better of two models chosen?"""
+    spec, records = store.manifest["spec"], list(store.records())
+    done = [r for r in records if r["status"] == "ok"]
+    names = [name for name in spec["explainers"] if done and all(name in r["right"] for r in done)]
+    data: dict[str, Any] = {
+        "experiment": "model", "question": "Two models are equal on validation data and unequal in the world. How often does "
+        "somebody who reads B explanations of each choose the better one?", "answer": [], "tables": [], "charts": [],
+        "notes": list(store.problems), **common(store, records),
+        "settings": {**{k: v for k, v in spec.items() if k not in ("plants", "budgets", "experiment", "kind")},
+                     "artefacts": len(spec["plants"]), "seed": store.manifest["seed"]}}
+    if len(done) < 2 or not names:
+        data["answer"] = [f"Nothing can be said: {len(done)} pairs of models were found and explained, at least 2 are needed."]
+        return dict(plain(data))
+    budgets = spec["budgets"]
+    tests = comparisons(done, names, budgets)
+    data["answer"] = _chosen_words(done, names, budgets, tests)
+    data["charts"] = [_choice_chart(done, names, budgets)]
+    data["tables"] = [_choice_table(done, names, budgets), _test_table(tests), _pairs_table(done, names)]
+    data["notes"].append("A reader who chooses by a coin is right half of the time. Intervals are over pairs of models.")
+    return dict(plain(data))
+
+
+def rate_at(records: Records, name: str, how: str, place: int) -> dict[str, Any]:
+    """The share of right choices with so many explanations."""
+    grain = 0.5 if how == "submodular" else 0.05
+    return asdict(stats.rate(correct(records, name, how)[:, place], grain=grain))
+
+
+def comparisons(records: Records, names: Sequence[str], budgets: Sequence[int]) -> list[dict[str, Any]]:
+    """SP − RP of each explainer, and the first explainer − each other: paired by pair of models, over few and over all B."""
+    few = [i for i, b in enumerate(budgets) if b <= 10]
+    pairs: dict[tuple[str, str, str], stats.Difference] = {}
+    for span, places in (("B ≤ 10", few), (f"B ≤ {max(budgets)}", list(range(len(budgets))))):
+        mean = {(name, how): correct(records, name, how)[:, places].mean(axis=1) for name in names for how in HOW}
+        for name in names:
+            if name != "random":
+                pairs[f"SP − RP, {name}", span, name] = stats.paired(mean[name, "submodular"], mean[name, "random"], grain=0.05)
+        for other in names[1:]:
+            for how, short in HOW.items():
+                pairs[f"{names[0]} − {other}, {short}", span, names[0]] = stats.paired(mean[names[0], how], mean[other, how],
+                                                                                         grain=0.05)
+    adjusted = stats.holm([one.p for one in pairs.values()])
+    return [{"what": what, "span": span, "value": one.value, "low": one.low, "high": one.high, "p": float(p), "n": one.n,
+             "call": "undecided" if p > stats.LEVEL else "above" if one.value > 0 else "below"}
+            for ((what, span, _), one), p in zip(pairs.items(), adjusted, strict=True)]
+
+
+def _chosen_words(records: Records, names: Sequence[str], budgets: Sequence[int], tests: Sequence[Any]) -> list[str]:
+    place = min(range(len(budgets)), key=lambda i: abs(budgets[i] - 10))
+    words = []
+    for name in names:
+        sp, rp = (rate_at(records, name, how, place)["value"] for how in HOW)
+        words.append(f"Readers of {budgets[place]} explanations by {name} choose the better model in {sp:.0%} of "
+                     f"{len(records)} pairs when explanations are picked for coverage (SP), in {rp:.0%} when at random (RP).")
+    for test in tests:
+        said = ("undecided" if test["call"] == "undecided" else f"{test['call']} zero beyond chance")
+        words.append(f"{test['what']} ({test['span']}): {100 * test['value']:+.1f} points, {said}.")
+    return words
+
+
+def _choice_chart(records: Records, names: Sequence[str], budgets: Sequence[int]) -> dict[str, Any]:
+    series = []
+    for name in names:
+        for how, short in HOW.items():
+            points = [rate_at(records, name, how, i) for i in range(len(budgets))]
+            series.append({"name": f"{short}-{name}", "x": list(budgets), **{
+                key: [p[of] for p in points] for key, of in (("y", "value"), ("low", "low"), ("high", "high"))}})
+    return {"title": "Right choices, by how many explanations are read", "x_label": "explanations read (B)",
+            "y_label": "right choices", "series": series, "about": "SP: picked for coverage; RP: picked at random."}
+
+
+def _choice_table(records: Records, names: Sequence[str], budgets: Sequence[int]) -> dict[str, Any]:
+    places = [budgets.index(b) for b in SHOWN if b in budgets]
+    rows = [[f"{short}-{name}", *(rate_at(records, name, how, i) for i in places)]
+            for name in names for how, short in HOW.items()]
+    return {"title": "Right choices", "columns": ["readers of", *(f"B = {budgets[i]}" for i in places)], "rows": rows,
+            "about": f"{len(records)} pairs of models."}
+
+
+def _test_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    rows = [[t["what"], t["span"], f"{100 * t['value']:+.1f} ({100 * t['low']:+.1f} to {100 * t['high']:+.1f})",
+             p_words(t["p"]), t["call"]] for t in tests]
+    return {"title": "Differences, in points", "columns": ["difference", "mean over", "points", "p (Holm)", ""], "rows": rows,
+            "about": "Paired by pair of models: both readers saw the same two models."}
+
+
+def _pairs_table(records: Records, names: Sequence[str]) -> dict[str, Any]:
+    sides = {what: np.array([r[what] for r in records]).mean(axis=0) for what in ("validation", "world")}
+    rows = [[f"{which} model", f"{sides['validation'][i]:.1%}", f"{sides['world'][i]:.1%}",
+             *(f"{np.mean([r['named'][name][i] for r in records]):.1%}" for name in names)]
+            for i, which in enumerate(("the better", "the worse"))]
+    return {"title": "The pairs", "columns": ["", "right on validation", "right in the world",
+                                              *(f"artefacts named by {name}" for name in names)], "rows": rows,
+            "about": f"Means over {len(records)} pairs; {np.mean([r['trained'] for r in records]):.0f} models were trained for "
+                     "a pair, on average."}

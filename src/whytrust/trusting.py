@@ -1,0 +1,295 @@
+"""What a user types to find out whether explanations help somebody decide: `trust`, with simulated readers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whytrust import api, engine
+from whytrust import inputs as reading
+from whytrust.core import generator, near
+from whytrust.explainers import NAMES
+from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
+from whytrust.report import trust as page
+from whytrust.store import Store
+from whytrust.studies import contenders, trust_findings, trust_insight, trust_repair
+from whytrust.studies.data import gather
+from whytrust.studies.trust_model import ChoiceStudy
+from whytrust.studies.trust_prediction import PredictionStudy
+from whytrust.studies.trust_repair import Labelled, RepairStudy
+
+EXPERIMENTS = {
+    "prediction": "does a reader mistrust the right predictions when some features are not to be trusted?",
+    "model": "does a reader choose the better of two models that validation cannot tell apart?",
+    "faithfulness": "do explanations find the features that a readable model really uses?",
+    "repair": "does the model get better in the world when a reader deletes what explanations expose?",
+    "insight": "do explanations give away that a model goes by an artefact?",
+}
+FINDINGS = {"prediction": trust_findings.prediction, "model": trust_findings.model, "repair": trust_repair.findings,
+            "insight": trust_insight.findings, "faithfulness": lambda store: _faith().findings(store)}
+USUAL = ("lime", "greedy")
+LEAKS, SPREADS = (0.05, 0.3), (0.1, 0.1)
+"""For a repair: shares of the two classes that an artefact leaks into, in training and in the world."""
+HELD_OUT = 1 / 3
+"""The share of the inputs that plays the world where none is given."""
+
+
+def _faith() -> Any:
+    import importlib
+
+    return importlib.import_module("whytrust.studies.trust_faithfulness")
+
+
+class Trust:
+    """What an experiment found: `print(trust)` says it in words, `save_html` shows it, `to_json` has every number."""
+
+    def __init__(self, store: Store) -> None:
+        """From a run's store; the records are read when first asked for."""
+        self.store = store
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Trust:
+        """The experiment in a run folder, finished or not."""
+        found = cls(Store.open(Path(folder)))
+        if found.experiment not in FINDINGS:
+            raise ValueError(f"{folder} must hold a run of wt.trust, and holds one of {found.store.manifest.get('study')!r}")
+        return found
+
+    @property
+    def experiment(self) -> str:
+        """Which of the five it is."""
+        spec: Mapping[str, Any] = self.store.manifest.get("spec", {})
+        return str(spec.get("experiment", self.store.manifest.get("study")))
+
+    @cached_property
+    def findings(self) -> dict[str, Any]:
+        """Every number, as plain data."""
+        return FINDINGS[self.experiment](self.store)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same."""
+        return self.findings
+
+    def verdicts(self) -> list[str]:
+        """What may be said, in plain words."""
+        return list(self.findings["answer"])
+
+    def table(self) -> list[dict[str, Any]]:
+        """The first table, a dict a row."""
+        if not self.findings["tables"]:
+            return []
+        first = self.findings["tables"][0]
+        return [dict(zip(first["columns"], row, strict=True)) for row in first["rows"]]
+
+    def as_html(self) -> str:
+        """One page that holds all it shows."""
+        return page.document(self.findings)
+
+    def save_html(self, path: str | os.PathLike[str] = "trust.html") -> Path:
+        """Write that page."""
+        file = Path(path)
+        file.write_text(self.as_html(), encoding="utf-8", newline="\n")
+        return file
+
+    def __str__(self) -> str:
+        """The answer and its tables, in plain text."""
+        return page.told(self.findings)
+
+    def __repr__(self) -> str:
+        """One line."""
+        cases = self.findings["cases"]
+        return f"<trust, experiment {self.experiment}: {cases['done']} of {cases['of']} cases, {cases['failed']} failed>"
+
+
+def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "prediction", *, labels: Any = None,
+          world: tuple[Any, Any] | None = None, plant: Any = None, judge: Any = None, parts: Any = None,
+          out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, limit: int | None = None,
+          **options: Any) -> Trust:
+    """Do explanations help somebody decide? Simulated readers of each explainer's explanations, beside readers of random ones.
+
+    `experiment` is one of prediction, faithfulness (a trained `model`, and inputs to explain), model, repair and insight. For
+    these three `model` is what is trained again and again: an unfitted scikit-learn estimator, or a function (inputs, labels,
+    seed) -> model (for repair: (inputs, labels, deleted, seed) -> model), and `labels` are needed. `world` is (inputs, labels)
+    of what the model will meet; without it a part of the inputs is held out. `plant` is the artefact, or several (see
+    whytrust.planting); without it a few are made up. `judge` is, for repair, a function that says of a feature whether it
+    generalises; without it planted artefacts are what does not.
+
+    The run is kept in `out`: the same call goes on where it stopped. Further options go to the parts (background, fill, …) and
+    to the experiment: rounds, share, features, components (prediction); pairs, explained, budgets, tries (model); readers,
+    instances, features, picks (repair); readers, training, top (insight).
+    """
+    if experiment not in EXPERIMENTS:
+        raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {experiment!r}"
+                         f"{near(experiment, EXPERIMENTS)}")
+    generator(seed)
+    asked = _Asked(model, inputs, explainers, labels, world, plant, judge, parts, int(seed), limit, dict(options))
+    study = asked.study(experiment)
+    if asked.options:
+        known = sorted({name for names in reading.OPTIONS.values() for name in names} | _own(type(study)))
+        name = next(iter(asked.options))
+        raise TypeError(f"experiment {experiment!r} has no option {name!r}{near(name, known)}; it has {', '.join(known)}")
+    folder = Path(tempfile.mkdtemp(prefix="whytrust-trust-")) / "run" if out is None else Path(out)
+    return Trust(engine.run(study, folder, jobs, label="reading"))
+
+
+TAKEN = {"model", "train", "data", "inputs", "labels", "explainers", "plant", "plants", "parts", "of_parts", "options", "seed",
+         "spec", "command", "world", "world_labels", "training", "validation", "judge", "about", "model_options"}
+"""Fields of the studies that are no options of their own."""
+
+
+def _own(kind: type) -> set[str]:
+    """The options that are an experiment's own."""
+    return {one.name for one in fields(kind)} - (TAKEN - {"training"} if kind is trust_insight.InsightStudy else TAKEN)
+
+
+@dataclass
+class _Asked:
+    """One call of trust; what is taken from `options` is gone, so that what is left is nobody's."""
+
+    given: Any
+    inputs: Any
+    explainers: Any
+    labels: Any
+    world: tuple[Any, Any] | None
+    plant: Any
+    judge: Any
+    parts: Any
+    seed: int
+    limit: int | None
+    options: dict[str, Any]
+
+    def study(self, experiment: str) -> Any:
+        """The study of an experiment."""
+        makes: dict[str, Callable[[], Any]] = {
+            "prediction": self._prediction, "faithfulness": self._faithfulness, "model": self._choice, "repair": self._repair,
+            "insight": self._insight}
+        return makes[experiment]()
+
+    # --- about a trained model ----------------------------------------------------------------------------------------
+
+    def _prediction(self) -> Any:
+        model, data, of_parts = self._given()
+        return PredictionStudy(model, data, self._contenders(USUAL, of_parts.get("background")), self.parts, of_parts,
+                               seed=self.seed, **self._taken(PredictionStudy))
+
+    def _faithfulness(self) -> Any:
+        model, data, of_parts = self._given()
+        trust_faithfulness = _faith()
+        own = self._taken(trust_faithfulness.FaithfulnessStudy)
+        return trust_faithfulness.study(model, data, self._contenders(USUAL, of_parts.get("background")), self.parts, of_parts,
+                                        self.labels, self.seed, **own)
+
+    def _given(self) -> tuple[Any, Any, dict[str, Any]]:
+        of_parts = self._of_parts()
+        return api.model(self.given), gather(self.inputs, of_parts.get("background")).limited(self.limit), of_parts
+
+    # --- about models to be trained -----------------------------------------------------------------------------------
+
+    def _choice(self) -> Any:
+        of_parts, items, labels = self._of_parts(), *self._labelled()
+        (items, labels), (world, world_labels) = self._worlds(items, labels)
+        plants = self._plants(items, of_parts, 10)
+        return ChoiceStudy(self.given, items, labels, world, world_labels, plants, self._contenders(USUAL, None),
+                           parts=self.parts, of_parts=of_parts, seed=self.seed, **self._taken(ChoiceStudy))
+
+    def _insight(self) -> Any:
+        of_parts, items, labels = self._of_parts(), *self._labelled()
+        plants = self._plants(items, of_parts, 1)
+        usual = [name for name in trust_insight.EXPLAINERS if name in NAMES]
+        return trust_insight.InsightStudy(self.given, items, labels.tolist(), plants[0], self._contenders(usual, None),
+                                          parts=self.parts, of_parts=of_parts, seed=self.seed,
+                                          **self._taken(trust_insight.InsightStudy))
+
+    def _repair(self) -> Any:
+        of_parts, items, labels = self._of_parts(), *self._labelled()
+        (items, labels), (world, world_labels) = self._worlds(items, labels)
+        judge = self.judge
+        if judge is None:
+            plants, classes = self._plants(items, of_parts, 10), sorted(set(labels.tolist()))
+            rng = generator(self.seed, "plant")
+            for one in plants:
+                items, _ = planted(items, labels, one, dict(zip(classes, LEAKS, strict=False)), rng)
+                world, _ = planted(world, world_labels, one, dict(zip(classes, SPREADS, strict=False)), rng)
+            judge = _Knows(frozenset(word for one in plants for word in getattr(one, "words", (getattr(one, "column", ""),))))
+        order = generator(self.seed, "validation").permutation(len(labels))
+        cut = len(order) - max(len(order) // 4, 1)
+        train, valid = ((_some(items, part), labels[part]) for part in (order[:cut], order[cut:]))
+        return RepairStudy(self.given, Labelled(*train), Labelled(*valid), Labelled(world, world_labels), judge,
+                           self._contenders(("lime",), None) | {"random": NAMES["random"].make()}, parts=self.parts,
+                           options=of_parts, seed=self.seed, **self._taken(RepairStudy))
+
+    # --- pieces -------------------------------------------------------------------------------------------------------
+
+    def _labelled(self) -> tuple[Any, np.ndarray[Any, Any]]:
+        if self.labels is None:
+            raise ValueError("this experiment trains models, so it needs labels=, one for each input")
+        items = self.inputs if hasattr(self.inputs, "iloc") or isinstance(self.inputs, np.ndarray) else list(self.inputs)
+        labels = np.asarray(self.labels)
+        if len(labels) != len(items):
+            raise ValueError(f"labels must have one entry for each input: expected {len(items)}, got {len(labels)}")
+        if hasattr(self.given, "classes_"):
+            raise ValueError("this experiment trains models itself: pass an estimator that is not fitted, such as "
+                             "sklearn.base.clone(model), or a function (inputs, labels, seed) -> model")
+        return items, labels
+
+    def _worlds(self, items: Any, labels: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        if self.world is not None:
+            return (items, labels), (self.world[0], np.asarray(self.world[1]))
+        order = generator(self.seed, "world").permutation(len(labels))
+        cut = round(len(order) * (1 - HELD_OUT))
+        return (_some(items, order[:cut]), labels[order[:cut]]), (_some(items, order[cut:]), labels[order[cut:]])
+
+    def _plants(self, items: Any, of_parts: Mapping[str, Any], count: int) -> tuple[Plant, ...]:
+        if self.plant is not None:
+            return tuple(self.plant) if isinstance(self.plant, Sequence) else (self.plant,)
+        first = items.iloc[0] if hasattr(items, "iloc") else items[0]
+        domain = "tabular" if hasattr(items, "iloc") else reading.domain_of(first, self.parts, dict(of_parts))
+        if domain == "text":
+            return tuple(Tokens((f"planted{i}",)) for i in range(count))
+        if domain == "tabular":
+            wide = len(first)
+            return tuple(Column(f"planted {i}", wide + i) for i in range(count))
+        if domain == "image":
+            return tuple(Patch(at=at) for at in ("bottom right", "top left", "bottom left", "top right"))[:count]
+        if np.ndim(first) == 2:
+            return (Patch(domain="audio"),)
+        if of_parts.get("rate") is None:
+            raise ValueError("a beep is planted into sounds, and its pitch needs their rate: pass rate=, in samples a second")
+        rate = int(of_parts["rate"])
+        return tuple(Beep(rate, hertz=rate * share) for share in (0.11, 0.17, 0.23, 0.29))[:count]
+
+    def _contenders(self, usual: Sequence[str], background: Any) -> dict[str, Any]:
+        made = contenders.named(usual if self.explainers is None else self.explainers, background, ("random",), "wt.trust")
+        return {**made, "random": NAMES["random"].make()}
+
+    def _of_parts(self) -> dict[str, Any]:
+        known = {name for names in reading.OPTIONS.values() for name in names}
+        return {name: self.options.pop(name) for name in list(self.options) if name in known}
+
+    def _taken(self, kind: type) -> dict[str, Any]:
+        return {name: self.options.pop(name) for name in list(self.options) if name in _own(kind)}
+
+
+
+@dataclass(frozen=True)
+class _Knows:
+    """A reader's knowledge: what was planted does not generalise, and everything else does."""
+
+    foreign: frozenset[str]
+
+    def __call__(self, feature: str) -> bool:
+        """Does it generalise?"""
+        return feature not in self.foreign
+
+
+def _some(items: Any, which: Any) -> Any:
+    if hasattr(items, "iloc"):
+        return items.iloc[which].reset_index(drop=True)
+    return items[which] if isinstance(items, np.ndarray) else [items[i] for i in which.tolist()]
