@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.whitebox import Additive, Bits, question
 
+from whitebox import Additive, Bits, question
 from whytrust.checked import CheckedModel
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.greedy import Greedy

@@ -250,7 +250,8 @@ class _Asked:
         if self.plant is not None:
             return tuple(self.plant) if isinstance(self.plant, Sequence) else (self.plant,)
         first = items.iloc[0] if hasattr(items, "iloc") else items[0]
-        domain = "tabular" if hasattr(items, "iloc") else reading.domain_of(first, self.parts, dict(of_parts))
+        rows = hasattr(items, "iloc") or (np.ndim(first) == 1 and not isinstance(first, str) and len(first) < reading.WHOLE_SOUND)
+        domain = "tabular" if rows else reading.domain_of(first, self.parts, dict(of_parts))
         if domain == "text":
             return tuple(Tokens((f"planted{i}",)) for i in range(count))
         if domain == "tabular":

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import lars_path
-from tests.whitebox import Additive, Bits, question
 
+from whitebox import Additive, Bits, question
 from whytrust import local
 from whytrust.designs import Kernel, plain_masks
 from whytrust.explainers.lime import Lime

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score
-from tests.whitebox import Additive, Bits, question
 
+from whitebox import Additive, Bits, question
 from whytrust.readers import Reading
 from whytrust.studies.mistrust import (
     EVERYTHING,

@@ -99,14 +99,12 @@ def truth_of(estimator: Any, features: Features, parts: Any, target: int | None 
     A part is used where hiding it changes a feature that has a coefficient, or that the tree asks for on the input's way. With
     a target, the score is that class's; without, any class's.
     """
-    owned = features.owned(parts)
-    if hasattr(estimator, "coef_") and getattr(features, "exact", False):
+    owned, exact, linear = features.owned(parts), getattr(features, "exact", False), hasattr(estimator, "coef_")
+    if linear and exact:
         return of_linear(estimator, owned)
     versions = Versions.of(features, parts)
-    changed = versions.changed(owned)
-    if hasattr(estimator, "coef_"):
-        return of_linear(estimator, changed)
-    return of_tree(estimator, features, parts, versions, changed, target)
+    changed = owned if exact else versions.changed(owned)
+    return of_linear(estimator, changed) if linear else of_tree(estimator, features, parts, versions, changed, target)
 
 
 # --- which features are whose -------------------------------------------------------------------------------------------
@@ -232,7 +230,7 @@ class Versions:
     def states(self, owned: Columns) -> list[dict[int, Floats]] | None:
         """For each part, its features' values in all of its states, its own first; None where parts act on each other's."""
         every = np.concatenate(owned) if len(owned) else np.zeros(0, np.intp)
-        if len(np.unique(every)) < len(every):
+        if len(np.unique(every)) < len(every) or not np.isin(every, self.columns).all():
             return None
         found = []
         for mine, rows in zip(owned, self.rows, strict=True):

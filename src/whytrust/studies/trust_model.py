@@ -88,8 +88,9 @@ class ChoiceStudy:
     def _pair(self, case: str, on_calls: Callable[[int], None]) -> dict[str, Any]:
         drawn = self._drawn(case)
         better, worse, facts = self._found(case, drawn)
-        items = drawn.validated[0] if self.explained is None else drawn.validated[0][:self.explained]
-        cuts = [self._cut(item, better) for item in items]
+        cutting = self._cutting(drawn)
+        items = _each(drawn.validated[0])[:self.explained]
+        cuts = [reading.cut(item, self.parts, better.layout, dict(cutting), better.reads) for item in items]
         shared = shared_features(better, cuts, seed=self.seed)
         suspects = self._suspects(cuts, shared)
         failures: dict[str, str] = {}
@@ -169,8 +170,10 @@ class ChoiceStudy:
             return api.model(trainer(self.train, domain, names)(items, labels.tolist(), frozenset(), seed))
         return api.model(self.train(*drawn.trained, seed))
 
-    def _cut(self, item: Any, model: CheckedModel) -> Parts:
-        return reading.cut(item, self.parts, model.layout, reading.prepare(dict(self.of_parts or {})), model.reads)
+    def _cutting(self, drawn: _Drawn) -> dict[str, Any]:
+        """How inputs are cut; rows of a table against those that the models are trained on, artefacts and all."""
+        given = dict(self.of_parts or {})
+        return reading.prepare({**given, "background": drawn.trained[0]} if self.plants[0].domain == "tabular" else given)
 
     def _suspects(self, cuts: Sequence[Parts], shared: SharedFeatures) -> NDArray[np.intp]:
         """The shared features that are an artefact's."""
@@ -195,6 +198,10 @@ class _Drawn:
         """How often the model is right."""
         said = model.labels(model(data[0]))
         return float(np.mean([self.classes[one] == truth for one, truth in zip(said.tolist(), data[1].tolist(), strict=True)]))
+
+
+def _each(items: Any) -> list[Any]:
+    return [items.iloc[i] for i in range(len(items))] if hasattr(items, "iloc") else list(items)
 
 
 def _some(items: Any, which: NDArray[np.intp]) -> Any:

@@ -1,0 +1,63 @@
+"""`whytrust trust`: from files to an answer, and one clear line where there is none."""
+
+import json
+
+import numpy as np
+import pytest
+
+from whytrust.cli import main
+
+CODE = """
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+fresh = make_pipeline(CountVectorizer(), LogisticRegression(C=10))
+
+
+def score(texts):
+    return [[0.2, 0.8] if "good" in text else [0.9, 0.1] for text in texts]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    words = ["good", "bad", *(f"word{i}" for i in range(12))]
+    texts = [" ".join(rng.choice(words, 6, replace=False)) for _ in range(80)]
+    (tmp_path / "model.py").write_text(CODE)
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    (tmp_path / "labels.txt").write_text("\n".join(str(int(i)) for i in rng.integers(0, 2, 80)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_trust_in_predictions(folder):
+    assert main(["trust", "model.py:score", "texts.txt", "--limit", "8", "--rounds", "10", "--explainers", "lime,occlusion", "--html", "t.html"]) == 0
+    assert "Should I trust this prediction?" in (folder / "t.html").read_text()
+    assert main(["trust", "model.py:score", "texts.txt", "--limit", "4", "--rounds", "5", "--json", "--out", "run"]) == 0
+    assert (folder / "run" / "manifest.json").is_file()
+
+
+def test_what_comes_out_as_json_is_json(folder, capsys):
+    main(["trust", "model.py:score", "texts.txt", "--limit", "4", "--rounds", "5", "--json"])
+    assert json.loads(capsys.readouterr().out)["experiment"] == "prediction"
+
+
+def test_insight_trains_the_estimator_that_is_named(folder, capsys):
+    assert main(["trust", "model.py:fresh", "texts.txt", "--experiment", "insight", "--labels", "labels.txt", "--explainers", "occlusion"]) == 0
+    assert "occlusion" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["model.py:score", "nowhere.txt"], "there is no 'nowhere.txt'"),
+    (["model.py:fresh", "texts.txt", "--experiment", "repair"], "needs --labels"),
+    (["model.py:fresh", "texts.txt", "--experiment", "repair", "--labels", "nowhere.txt"], "does not exist"),
+    (["model.py:fresh", "texts.txt", "--experiment", "model", "--labels", "labels.txt", "--world", "texts.txt"], "--world needs --world-labels"),
+    (["demo:sound", "demo", "--experiment", "insight"], "cannot be trained again here"),
+    (["model.py:score", "texts.txt", "--explainers", "limee"], "did you mean 'lime'")])
+def test_a_wrong_argument_is_one_line(folder, arguments, message, capsys):
+    assert main(["trust", *arguments]) == 2
+    told = capsys.readouterr().err.strip()
+    assert message in told
+    assert "\n" not in told

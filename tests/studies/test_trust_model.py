@@ -1,0 +1,126 @@
+"""The choice between two models: white boxes whose better one is known, and whole runs in several domains."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import whytrust as wt
+from whitebox import Additive, Bits, question
+from whytrust.explainers.lime import Lime
+from whytrust.explainers.occlusion import Occlusion
+from whytrust.planting import Patch, Tokens
+from whytrust.readers import read
+from whytrust.studies.choosing import Explained, chosen
+from whytrust.studies.trust_findings import comparisons
+
+
+def explained(weights, explainer, rng, inputs=8):
+    """Explanations of a white box in which part i is feature i."""
+    asked = question(Additive(weights, 0.2), Bits(len(weights)))
+    found = tuple(explainer(asked, rng) for _ in range(inputs))
+    readings = tuple(read(e, np.arange(len(weights)), 0.5) for e in found)
+    matrix = np.array([np.abs(e.scores) for e in found])
+    return Explained(found, readings, matrix)
+
+
+@pytest.mark.parametrize("explainer", [Lime(samples=64), Occlusion()])
+def test_the_model_that_rests_on_the_suspect_is_not_chosen(explainer, rng):
+    sound, rotten = explained((0.6, 0.0, 0.0), explainer, rng), explained((0.0, 0.0, 0.6), explainer, rng)
+    of_parts = [np.arange(3)] * 8
+    found = chosen(sound, rotten, of_parts, np.array([2]), (1, 3), rng)
+    assert found == {"submodular": [1.0, 1.0], "random": [1.0, 1.0]}
+    turned = chosen(rotten, sound, of_parts, np.array([2]), (1, 3), rng)
+    assert turned == {"submodular": [0.0, 0.0], "random": [0.0, 0.0]}
+
+
+def test_equal_models_and_no_suspects_are_a_coin(rng):
+    same = explained((0.3, 0.0, 0.3), Lime(samples=64), rng)
+    assert chosen(same, same, [np.arange(3)] * 8, np.array([2]), (2,), rng)["submodular"] == [0.5]
+    assert chosen(same, same, [np.arange(3)] * 8, np.array([], dtype=int), (2,), rng)["random"] == [0.5]
+
+
+def texts(rng, n):
+    words = [f"word{i:02d}" for i in range(30)]
+    found = [" ".join(rng.choice(words, 10, replace=False)) for _ in range(n)]
+    noisy = np.array([("word01" in t) + ("word02" in t) - ("word03" in t) - ("word04" in t) for t in found]) + rng.normal(size=n) * 1.2
+    return found, (noisy > 0).astype(int)
+
+
+def test_a_run_on_texts_finds_pairs_and_readers_of_lime_do_better_than_a_coin(rng, tmp_path):
+    inputs, labels = texts(rng, 400)
+    tree = make_pipeline(CountVectorizer(binary=True), RandomForestClassifier(8, max_depth=4))
+    plants = [Tokens((f"planted{i}",)) for i in range(6)]
+    found = wt.trust(tree, inputs, {"lime": {"samples": 200}}, "model", labels=labels, plant=plants, pairs=4, explained=25,
+                     budgets=(1, 5, 10), out=tmp_path / "run")
+    rows = {row["readers of"]: row for row in found.table()}
+    assert found.findings["cases"]["failed"] == 0
+    assert rows["SP-lime"]["B = 10"]["value"] >= 0.5
+    assert rows["SP-random"]["B = 10"]["n"] == 4
+    assert "pairs" in found.verdicts()[0]
+    again = wt.trust(tree, inputs, {"lime": {"samples": 200}}, "model", labels=labels, plant=plants, pairs=4, explained=25,
+                     budgets=(1, 5, 10), out=tmp_path / "run")
+    assert again.findings == found.findings
+
+
+def test_table_rows(rng):
+    rows = rng.normal(size=(240, 4))
+    labels = (rows[:, 0] + rng.normal(size=240) > 0).astype(int)
+    tree = DecisionTreeClassifier(max_depth=4, max_features=2)
+    found = wt.trust(tree, rows, ["occlusion"], "model", labels=labels, pairs=1, explained=6, budgets=(1, 3))
+    assert found.findings["cases"] == {"done": 1, "of": 1, "failed": 0}
+
+
+def test_images(rng):
+    images = rng.random((120, 12, 12)) * 0.4
+    bright = (images.mean(axis=(1, 2)) + rng.normal(size=120) * 0.02 > 0.2).astype(int)
+
+    def train(items, targets, seed):
+        flat = np.asarray(items).reshape(len(items), -1)
+        some = np.random.default_rng(seed).permutation(flat.shape[1])[:60]
+        fitted = LogisticRegression(max_iter=200).fit(flat[:, some], targets)
+        return wt.model(lambda batch: fitted.predict_proba(np.asarray(batch).reshape(len(batch), -1)[:, some]), name="bright")
+
+    seen = wt.trust(train, images, ["occlusion"], "model", labels=bright, plant=[Patch(at="bottom right", share=0.34, colour=(1, 1, 1))],
+                    pairs=1, explained=5, budgets=(1, 3), parts="grid:3x3", fill=0.0, tries=60)
+    assert seen.findings["cases"]["of"] == 1
+
+
+def test_models_that_never_differ_are_told_so(rng):
+    inputs, labels = texts(rng, 60)
+    found = wt.trust(make_pipeline(CountVectorizer(), LogisticRegression()), inputs, ["lime"], "model", labels=labels, pairs=2, tries=3)
+    assert found.findings["cases"]["failed"] == 2
+    assert "no two of 3 models" in found.findings["failures"][0]["error"]
+    assert "Nothing can be said" in found.verdicts()[0]
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"labels": None}, "needs labels="), ({"labels": [0, 1]}, "one entry for each input"), ({"labels": [0, 1, 2] * 20}, "two classes")])
+def test_bad_labels_are_one_clear_error(rng, change, message):
+    inputs, labels = texts(rng, 60)
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression())
+    arguments = {"labels": labels, "pairs": 1, **change}
+    if message == "two classes":
+        found = wt.trust(pipeline, inputs, ["lime"], "model", **arguments)
+        assert message in found.findings["failures"][0]["error"]
+        return
+    with pytest.raises(ValueError, match=message):
+        wt.trust(pipeline, inputs, ["lime"], "model", **arguments)
+
+
+def test_a_fitted_model_is_refused(rng):
+    inputs, labels = texts(rng, 40)
+    with pytest.raises(ValueError, match="not fitted"):
+        wt.trust(make_pipeline(CountVectorizer(), LogisticRegression()).fit(inputs, labels), inputs, ["lime"], "model", labels=labels)
+
+
+def test_differences_are_paired_by_pair_of_models():
+    records = [{"right": {"lime": {"submodular": [1.0, 1.0], "random": [0.5, 0.5]}, "greedy": {"submodular": [0.5, 0.5], "random": [0.5, 0.5]}}}
+               for _ in range(40)]
+    tests = {(t["what"], t["span"]): t for t in comparisons(records, ["lime", "greedy"], (5, 20))}
+    assert tests["SP − RP, lime", "B ≤ 10"]["call"] == "above"
+    assert tests["SP − RP, greedy", "B ≤ 20"]["call"] == "undecided"
+    assert tests["lime − greedy, SP", "B ≤ 10"]["value"] == pytest.approx(0.5)

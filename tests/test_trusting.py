@@ -1,0 +1,118 @@
+"""wt.trust as a user types it: experiments that train, defaults that work, pages that hold what they say."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import whytrust as wt
+from whytrust.report import trust as page
+from whytrust.trusting import EXPERIMENTS, FINDINGS
+
+
+def texts(rng, n=120):
+    words = [f"word{i:02d}" for i in range(25)]
+    found = [" ".join(rng.choice(words, 8, replace=False)) for _ in range(n)]
+    return found, np.array([int("word01" in t or "word02" in t) for t in found])
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    return make_pipeline(CountVectorizer(), LogisticRegression(C=10))
+
+
+def test_every_experiment_has_findings_and_a_title():
+    assert set(EXPERIMENTS) == set(FINDINGS) == set(page.TITLES)
+
+
+def test_repair_with_planted_leaks_gets_better_when_readers_of_lime_delete_them(pipeline, rng):
+    inputs, labels = texts(rng, 240)
+    found = wt.trust(pipeline, inputs, {"lime": {"samples": 150}}, "repair", labels=labels, readers=(2, 1), instances=4, features=4)
+    assert found.findings["cases"]["failed"] == 0
+    assert found.experiment == "repair"
+    assert found.verdicts()
+
+
+def test_insight_into_a_planted_word(pipeline, rng):
+    inputs, labels = texts(rng, 160)
+    noise = rng.permutation(labels)  # nothing but the planted word tells the classes apart
+    found = wt.trust(pipeline, inputs, {"lime": {"samples": 150}}, "insight", labels=noise, readers=6)
+    assert found.experiment == "insight"
+    assert found.findings["cases"]["failed"] == 0
+    assert any("lime" in words for words in found.verdicts())
+
+
+def test_faithfulness_of_explanations_of_the_pipeline_itself(pipeline, rng):
+    inputs, labels = texts(rng, 80)
+    found = wt.trust(pipeline.fit(inputs, labels), inputs[:12], ["occlusion"], "faithfulness")
+    assert found.findings["cases"]["failed"] == 0
+    assert found.verdicts()
+
+
+def test_insight_on_table_rows(rng):
+    rows = rng.normal(size=(120, 4))
+    labels = rng.integers(0, 2, 120)
+    found = wt.trust(DecisionTreeClassifier(max_depth=3), rows, ["occlusion"], "insight", labels=labels, readers=4)
+    assert found.findings["cases"]["failed"] == 0
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def findings(**change):
+    rate = {"value": 0.75, "low": 0.5, "high": 0.9, "n": 12}
+    return {"experiment": "model", "question": f"Which? {HOSTILE}", "answer": [f"This one. {HOSTILE}"], "tables": [
+        {"title": f"T {HOSTILE}", "columns": ["a", HOSTILE], "rows": [[HOSTILE, rate], ["b", None], ["c", 0.25], ["d", 3]], "about": HOSTILE}],
+        "charts": [{"title": "C", "x_label": "B", "y_label": "right", "about": "", "series": [
+            {"name": HOSTILE, "x": [1, 2, 3], "y": [0.5, None, 0.9], "low": [0.4, None, 0.8], "high": [0.6, None, 1.0]}]},
+            {"title": "D", "kind": "bars", "x_label": "", "y_label": "F1", "about": "", "series": [
+                {"name": "random", "x": [0], "y": [0.1], "low": [0.0], "high": [0.2]}, {"name": HOSTILE, "x": [0], "y": [None]}]}],
+        "cases": {"done": 2, "of": 3, "failed": 1}, "failures": [{"case": HOSTILE, "error": HOSTILE}], "notes": [HOSTILE],
+        "settings": {HOSTILE: HOSTILE}, **change}
+
+
+def test_text_from_data_is_escaped_everywhere():
+    written = page.document(findings())
+    assert "<script" not in written
+    assert "&lt;script&gt;" in written
+    assert "2 of 3 cases" in written
+    assert "1 of which failed" in written
+    told = page.told(findings())
+    assert "75% (50 to 90%)" in told
+    assert "1 failure" in told
+
+
+def test_a_run_that_found_nothing_is_a_page_all_the_same():
+    written = page.document(findings(tables=[], charts=[], failures=[], notes=[], answer=["Nothing can be said."]))
+    assert "Nothing can be said." in written
+    assert not re.search(r"\bnan\b|None", written)
+
+
+def test_the_page_is_written_and_the_same_twice(pipeline, rng, tmp_path):
+    inputs, labels = texts(rng, 60)
+    found = wt.trust(pipeline.fit(inputs, labels), inputs[:6], ["lime"], rounds=5, out=tmp_path / "run")
+    first = found.save_html(tmp_path / "a.html").read_bytes()
+    assert first == wt.Trust.open(tmp_path / "run").save_html(tmp_path / "b.html").read_bytes()
+    assert repr(found) == "<trust, experiment prediction: 6 of 6 cases, 0 failed>"
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path, rng):
+    from whytrust.store import Store
+
+    Store.create(tmp_path / "run", {"study": "audit", "spec": {}, "seed": 0, "hashes": {}, "blocks": []}).close()
+    with pytest.raises(ValueError, match="must hold a run of"):
+        wt.Trust.open(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("experiment", "options", "message"), [
+    ("repair", {}, "needs labels="), ("insight", {}, "needs labels="), ("repair", {"labels": [0, 1] * 30, "pairs": 3}, "has no option 'pairs'"),
+    ("prediction", {"readers": 3}, "has no option 'readers'")])
+def test_what_is_missing_or_too_much_is_one_clear_error(pipeline, rng, experiment, options, message):
+    inputs, _ = texts(rng, 60)
+    model = (lambda batch: np.tile([0.4, 0.6], (len(batch), 1))) if experiment == "prediction" else make_pipeline(CountVectorizer(), LogisticRegression())
+    with pytest.raises((ValueError, TypeError), match=message):
+        wt.trust(model, inputs, ["lime"], experiment, **options)
