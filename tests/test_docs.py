@@ -92,6 +92,7 @@ def test_commands_exist(page):
 @by_page()
 def test_page_runs(page, elsewhere):
     """Its Python and its commands, in the order of the page, in one namespace and one empty directory."""
+    bring_data(page, elsewhere)
     namespace = {"__name__": "page"}
     for block in blocks_of(page):
         if block.kind == "python":
@@ -101,6 +102,15 @@ def test_page_runs(page, elsewhere):
                 run_python(block, code, namespace, elsewhere)
         elif block.kind == "console" and not block.skip and page.parent == DOCS:
             run_commands(block)
+
+
+def bring_data(page, folder):
+    """Pages on data that may not be passed on say which; they run where it lies beside the project."""
+    for name in re.findall(r"^<!-- data: (\w+) -->$", page.read_text(encoding="utf-8"), re.M):
+        place = ROOT.parent / "shared" / "data" / name
+        if not place.is_dir():
+            pytest.skip(f"{page.name} is about {name}, which is not here")
+        (folder / name).symlink_to(place)
 
 
 def run_python(block, code, namespace, folder):

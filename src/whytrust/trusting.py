@@ -19,7 +19,7 @@ from whytrust.explainers import NAMES
 from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
 from whytrust.report import trust as page
 from whytrust.store import Store
-from whytrust.studies import contenders, trust_findings, trust_insight, trust_repair
+from whytrust.studies import contenders, trust_faithfulness, trust_findings, trust_insight, trust_repair
 from whytrust.studies.data import gather
 from whytrust.studies.trust_model import ChoiceStudy
 from whytrust.studies.trust_prediction import PredictionStudy
@@ -33,18 +33,12 @@ EXPERIMENTS = {
     "insight": "do explanations give away that a model goes by an artefact?",
 }
 FINDINGS = {"prediction": trust_findings.prediction, "model": trust_findings.model, "repair": trust_repair.findings,
-            "insight": trust_insight.findings, "faithfulness": lambda store: _faith().findings(store)}
+            "insight": trust_insight.findings, "faithfulness": trust_faithfulness.findings}
 USUAL = ("lime", "greedy")
 LEAKS, SPREADS = (0.05, 0.3), (0.1, 0.1)
 """For a repair: shares of the two classes that an artefact leaks into, in training and in the world."""
 HELD_OUT = 1 / 3
 """The share of the inputs that plays the world where none is given."""
-
-
-def _faith() -> Any:
-    import importlib
-
-    return importlib.import_module("whytrust.studies.trust_faithfulness")
 
 
 class Trust:
@@ -181,7 +175,6 @@ class _Asked:
 
     def _faithfulness(self) -> Any:
         model, data, of_parts = self._given()
-        trust_faithfulness = _faith()
         own = self._taken(trust_faithfulness.FaithfulnessStudy)
         return trust_faithfulness.study(model, data, self._contenders(USUAL, of_parts.get("background")), self.parts, of_parts,
                                         self.labels, self.seed, **own)
@@ -202,6 +195,8 @@ class _Asked:
     def _insight(self) -> Any:
         of_parts, items, labels = self._of_parts(), *self._labelled()
         plants = self._plants(items, of_parts, 1)
+        if plants[0].domain == "image":
+            of_parts.setdefault("fill", "image_mean")  # the mean of a plain patch is the patch itself
         usual = [name for name in trust_insight.EXPLAINERS if name in NAMES]
         return trust_insight.InsightStudy(self.given, items, labels.tolist(), plants[0], self._contenders(usual, None),
                                           parts=self.parts, of_parts=of_parts, seed=self.seed,
@@ -250,7 +245,8 @@ class _Asked:
         if self.plant is not None:
             return tuple(self.plant) if isinstance(self.plant, Sequence) else (self.plant,)
         first = items.iloc[0] if hasattr(items, "iloc") else items[0]
-        rows = hasattr(items, "iloc") or (np.ndim(first) == 1 and not isinstance(first, str) and len(first) < reading.WHOLE_SOUND)
+        short = np.ndim(first) == 1 and len(first) < reading.WHOLE_SOUND
+        rows = hasattr(items, "iloc") or short
         domain = "tabular" if rows else reading.domain_of(first, self.parts, dict(of_parts))
         if domain == "text":
             return tuple(Tokens((f"planted{i}",)) for i in range(count))

@@ -33,12 +33,12 @@ def add_to(commands: Any) -> None:
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
     again.add_argument("--jobs", type=int, default=1)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
+    again.add_argument("--samples", type=int, help="of LIME (default: lime 15000, fig8 2000; veracity "
+                       f"{veracity_run.USUAL['samples']})")
     images = again.add_argument_group("plausible")
     images.add_argument("--few", type=int, help=f"images for recovery and for smoothed integrated gradients (default {FEW})")
     images.add_argument("--models", help="a,b,c: efficientnet-lite0, torchvision:NAME, … (default "
                         f"{','.join(reproduce.MODELS)})")
-    again.add_argument("--samples", type=int, help="of LIME (default: lime 15000, fig8 2000; veracity "
-                       f"{veracity_run.USUAL['samples']})")
     songs = again.add_argument_group("veracity")
     songs.add_argument("--model", metavar="MODEL.safetensors", help="from whytrust train singing-voice; needed with a folder "
                        "of songs")

@@ -20,7 +20,7 @@ from whytrust.studies import sounds
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One input: an array, a row or the path of an image or a sound."""
+    """One input: an array, a row, a text or the path of an image or a sound."""
 
     id: str
     value: Any
@@ -32,7 +32,7 @@ class Item:
         """A short hash of what the input is, to notice that it changed."""
         value = self.value
         if isinstance(value, str | os.PathLike):
-            content = _content(Path(value))
+            content = _content(Path(value)) if reading.source_of(value) else str(value).encode()
         elif hasattr(value, "to_json"):
             content = str(value.to_json()).encode()
         else:

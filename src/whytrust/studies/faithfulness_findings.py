@@ -15,6 +15,7 @@ import numpy as np
 from whytrust import stats, verdicts
 from whytrust.core import Floats
 from whytrust.store import Store, plain
+from whytrust.studies.insight_findings import blind
 from whytrust.studies.trust_findings import common, p_words
 
 QUESTION = "Do explanations name the features that a model really uses, where it is known which these are?"
@@ -122,7 +123,10 @@ def answers(models: Sequence[Found], names: Sequence[str], called: Mapping[str, 
                 finds.append(f"{_percent(value)} of what {_the(one.model)} uses{only} (random parts "
                              f"{_percent(float(one.expected().mean()))})")
         if finds:
-            told.append(f"{name} names {' and '.join(finds)}: {verdicts.overall(words).words}.")
+            called_ = verdicts.overall(words)
+            never = " though it never asks the model, so that it takes little here" if blind(name) and called_.kind.startswith(
+                "better") else ""
+            told.append(f"{name} names {' and '.join(finds)}: {called_.words}{never}.")
         elif all(name in about["left_out"][one.model] for one in models):
             told.append(f"{name} was left out: {next(iter(about['left_out'].values()))[name]}.")
         else:
@@ -156,6 +160,10 @@ def _notes(models: Sequence[Found], about: Mapping[str, Any], spec: Mapping[str,
         if one.records and one.expected().mean() > 0.3:
             notes.append(f"Random parts name {_percent(float(one.expected().mean()))} of what {_the(one.model)} uses: inputs "
                          "of so few parts hardly tell explainers apart; cut finer.")
+        if len(one.records) > 1 and len({tuple(r["used"]) for r in one.records}) == 1 and one.records[0]["d"] > 1:
+            notes.append(f"For every input {_the(one.model)} uses the same {len(one.records[0]['used'])} of "
+                         f"{one.records[0]['d']} parts: an explainer that always names these would look faithful, and many "
+                         "inputs say little more than a few.")
         told = {why: [n for n, w in about["left_out"][one.model].items() if w == why]
                 for why in about["left_out"][one.model].values()}
         notes += [f"Left out for {_the(one.model)}: {', '.join(some)}; {why}." for why, some in told.items()]
