@@ -113,8 +113,8 @@ def _notes(spec: Record, about: Record, arms: Sequence[Arm], reference: Record |
             f"{spec['overlooks']:g}, and deletes one that does with chance {spec['misjudges']:g}.",
             f"Each reader sees {spec['instances']} explanations of at most {spec['features']} features; "
             f"{' × '.join(map(str, spec['readers']))} readers, round by round.",
-            f"Accuracy in the real world is measured on {about['world']} inputs that no reader and no training saw; intervals "
-            "count first readers and hold for these data.",
+            f"Accuracy in the real world is measured on {about['world']} inputs that no reader and no training saw. Intervals "
+            "and tests count first readers and hold for these inputs: which of them a model gets right by chance is left out.",
             *([f"{left_out} validation inputs have nothing in them to explain and were left out."] if left_out else []),
             *([f"{empty} of {shown} explanations that readers were given were empty."] if empty else [])]
 
