@@ -116,3 +116,23 @@ def test_what_is_missing_or_too_much_is_one_clear_error(pipeline, rng, experimen
     model = (lambda batch: np.tile([0.4, 0.6], (len(batch), 1))) if experiment == "prediction" else make_pipeline(CountVectorizer(), LogisticRegression())
     with pytest.raises((ValueError, TypeError), match=message):
         wt.trust(model, inputs, ["lime"], experiment, **options)
+
+
+def test_another_model_or_explainer_does_not_go_on_with_a_run(pipeline, rng, tmp_path):
+    inputs, labels = texts(rng, 60)
+    fitted = make_pipeline(CountVectorizer(), LogisticRegression()).fit(inputs, labels)
+    wt.trust(fitted, inputs[:4], ["lime"], rounds=3, out=tmp_path / "run")
+    other = make_pipeline(CountVectorizer(), LogisticRegression(C=0.01)).fit(inputs, labels)
+    for model, explainers in ((other, ["lime"]), (fitted, {"lime": {"samples": 99}})):
+        with pytest.raises(ValueError, match="another"):
+            wt.trust(model, inputs[:4], explainers, rounds=3, out=tmp_path / "run")
+
+
+def test_repair_of_a_bare_array_deletes_the_columns_that_were_planted(rng):
+    rows = rng.normal(size=(200, 3))
+    labels = (rows[:, 0] + rng.normal(size=200) > 0).astype(int)
+    found = wt.trust(DecisionTreeClassifier(max_depth=4), rows, ["occlusion"], "repair", labels=labels, readers=(2,), instances=4,
+                     features=4, overlooks=0.0, misjudges=0.0)
+    deleted = {name for r in found.store.records() for name in str(r).split("'") if name.startswith("column ")}
+    assert deleted
+    assert all(int(name.split()[1]) >= 3 for name in deleted)

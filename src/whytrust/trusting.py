@@ -15,6 +15,7 @@ import numpy as np
 from whytrust import api, engine
 from whytrust import inputs as reading
 from whytrust.core import generator, near
+from whytrust.domains.columns import default_names
 from whytrust.explainers import NAMES
 from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
 from whytrust.report import trust as page
@@ -212,7 +213,7 @@ class _Asked:
             for one in plants:
                 items, _ = planted(items, labels, one, dict(zip(classes, LEAKS, strict=False)), rng)
                 world, _ = planted(world, world_labels, one, dict(zip(classes, SPREADS, strict=False)), rng)
-            judge = _Knows(frozenset(word for one in plants for word in getattr(one, "words", (getattr(one, "column", ""),))))
+            judge = _Knows(frozenset(name for one in plants for name in _names(one, items)))
         order = generator(self.seed, "validation").permutation(len(labels))
         cut = len(order) - max(len(order) // 4, 1)
         train, valid = ((_some(items, part), labels[part]) for part in (order[:cut], order[cut:]))
@@ -284,6 +285,14 @@ class _Knows:
     def __call__(self, feature: str) -> bool:
         """Does it generalise?"""
         return feature not in self.foreign
+
+
+def _names(plant: Any, items: Any) -> Sequence[str]:
+    """What explanations call a planted word or column; columns of a bare array go by their number."""
+    if not isinstance(plant, Column):
+        return tuple(getattr(plant, "words", ()))
+    named = hasattr(items, "columns") or plant.index is None
+    return (plant.column,) if named or plant.index is None else (default_names(plant.index + 1)[plant.index],)
 
 
 def _some(items: Any, which: Any) -> Any:

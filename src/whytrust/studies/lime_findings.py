@@ -209,7 +209,7 @@ def _trust_notes(spec: Mapping[str, Any]) -> list[str]:
             "RF: 1000 trees on the mean of word vectors: MiniLM's input embeddings, averaged, in place of word2vec.",
             "SVM: Platt's probabilities from five folds. Parzen: σ as the authors chose it, windows fitted to labels predicted "
             "by five-fold cross-validation; its reader takes the gradients of untrusted words off the windows' own "
-            "probability."]
+            "probability and asks whether the windows would decide otherwise, whatever the model says."]
 
 
 # --- Figure 8 -----------------------------------------------------------------------------------------------------------

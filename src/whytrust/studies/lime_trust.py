@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -92,7 +92,10 @@ class TrustStudy:
             return read(Greedy(features=K)(question, rng), features, 0.5)
         if explainer == "parzen":
             fitted = windows(self.data, name, lime_reviews.AUTHORS_SPLIT, kind, WIDTHS[name][kind], 5)
-            return read(fitted(question, rng), features, 0.5)
+            reading = read(fitted(question, rng), features, 0.5)
+            assert reading.prediction is not None
+            # The authors' reader of windows asks whether these would decide otherwise, not whether they agree with the model.
+            return replace(reading, stands=reading.prediction > 0.5)
         lime = authors_lime(self.samples) if explainer == "authors" else Lime(samples=self.samples, features=K)
         return read(lime(question, rng), features, 0.5)
 

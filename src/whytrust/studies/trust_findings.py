@@ -15,6 +15,8 @@ from whytrust.studies.mistrust import EVERYTHING, summary
 
 Records = Sequence[Mapping[str, Any]]
 HOW = {"submodular": "SP", "random": "RP"}
+UNTOLD = ("plants", "budgets", "experiment", "kind", "explainers", "train", "of_parts")
+"""What a run is told apart by, and no reader wants to read."""
 SHOWN = (1, 5, 10, 20, 30)
 """Numbers of explanations that tables have; charts have all."""
 
@@ -131,7 +133,7 @@ def model(store: Store) -> dict[str, Any]:
         "experiment": "model", "question": "Two models are equal on validation data and unequal in the world. How often does "
         "somebody who reads B explanations of each choose the better one?", "answer": [], "tables": [], "charts": [],
         "notes": list(store.problems), **common(store, records),
-        "settings": {**{k: v for k, v in spec.items() if k not in ("plants", "budgets", "experiment", "kind")},
+        "settings": {**{k: v for k, v in spec.items() if k not in UNTOLD},
                      "artefacts": len(spec["plants"]), "seed": store.manifest["seed"]}}
     if len(done) < 2 or not names:
         data["answer"] = [f"Nothing can be said: {len(done)} pairs of models were found and explained, at least 2 are needed."]

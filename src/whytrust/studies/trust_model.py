@@ -26,6 +26,7 @@ from whytrust.question import Question
 from whytrust.readers import limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.choosing import BUDGETS, Explained, chosen
+from whytrust.studies.described import told
 from whytrust.studies.trust_trainers import column_names, trainer
 
 TRIES = 400
@@ -72,7 +73,9 @@ class ChoiceStudy:
         for item, label in zip([*self.inputs, *self.world], [*self.labels, *self.world_labels], strict=True):
             digest.update(f"{label}|{item if isinstance(item, str) else np.asarray(item).tobytes()!r}".encode())
         return {"study": "trust", "seed": self.seed, "hashes": {"inputs": digest.hexdigest()}, "spec": {
-            "experiment": "model", "plants": [plant.name for plant in self.plants], "explainers": list(self.explainers),
+            "experiment": "model", "plants": [plant.name for plant in self.plants], "train": told(self.train),
+            "explainers": {name: told(one) for name, one in self.explainers.items()},
+            "of_parts": {name: told(one) for name, one in (self.of_parts or {}).items()},
             "pairs": self.pairs, "explained": self.explained, "budgets": list(self.budgets), "tries": self.tries,
             "parts": str(self.parts), "features": self.features, **(self.spec or {})}}
 

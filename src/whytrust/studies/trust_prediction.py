@@ -6,6 +6,7 @@ again and again. What is true is known: the model is asked without them. What a 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from whytrust.question import Question
 from whytrust.readers import Marked, Reading, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.data import Data
+from whytrust.studies.described import told
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
 
 ROUNDS, SHARE, K, BLOCK = 100, 0.25, 10, 16
@@ -66,12 +68,23 @@ class PredictionStudy:
         """What makes this run this run."""
         usable, shared, _ = self._usable
         return {"format": 1, "study": "trust", "seed": self.seed,
-                "hashes": {item.id: item.digest() for item in self.data.items},
-                "spec": {"experiment": "prediction", "explainers": list(self.explainers), "parts": str(self.parts),
+                "hashes": {"model": self._said(usable), **{item.id: item.digest() for item in self.data.items}},
+                "spec": {"experiment": "prediction", "explainers": {name: told(one) for name, one in self.explainers.items()},
+                         "parts": str(self.parts), "of_parts": {name: told(one) for name, one in (self.of_parts or {}).items()},
                          "rounds": self.rounds, "share": self.share, "features": self.features, "block": self.block,
                          "components": self.components},
                 "about": {"model": self.model.name, "inputs": self.data.what, "shared": len(shared.names),
                           "feature": shared.about, "usable": len(usable), "command": self.command}}
+
+    def _said(self, usable: Sequence[str]) -> str:
+        """What the model says of the first inputs, as a hash: another model is another run. Rounding does not make it one."""
+        scores = []
+        for case in usable[:3]:
+            try:
+                scores.append(Question(self.model, self._cut(case), 0, self.batch_size).original.round(6).tolist())
+            except (ValueError, TypeError):  # it is recorded as failed when its turn comes
+                scores.append([])
+        return hashlib.blake2b(str(scores).encode(), digest_size=8).hexdigest()
 
     def blocks(self) -> Sequence[Block]:
         """A few inputs at a time."""

@@ -33,7 +33,7 @@ from whytrust.pick import submodular
 from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.studies.trust_repair_findings import findings as findings
-from whytrust.studies.trust_trainers import Trainer, trainer
+from whytrust.studies.trust_trainers import Trainer, column_names, trainer
 
 PICKS = ("submodular", "random")
 DOMAINS = ("text", "tabular")
@@ -144,13 +144,20 @@ class RepairStudy:
         spec = {"experiment": "repair", "explainers": {name: repr(one) for name, one in self.explainers.items()},
                 "picks": list(self.picks), "readers": list(self.readers), "instances": self.instances,
                 "features": self.features, "overlooks": self.overlooks, "misjudges": self.misjudges,
-                "parts": str(self.parts), "train": _told(self.train),
+                "parts": str(self.parts), "train": _told(self.train), "judge": self._opinion(),
                 "options": {name: value if isinstance(value, str | int | float) else type(value).__name__
                             for name, value in self.options.items()}}
         data = {name: getattr(self, name) for name in ("training", "validation", "world")}
         return {"format": 1, "study": "repair", "spec": spec, "seed": self.seed,
                 "hashes": {name: one.digest() for name, one in data.items()},
                 "about": {"what": self.about, "domain": self.domain, **{name: len(one) for name, one in data.items()}}}
+
+    def _opinion(self) -> str:
+        """What the judge says of every feature there can be, as a hash: another judge is another run."""
+        items = self.training.inputs
+        names = {word for text in items for word in text.split()} if self.domain == "text" else column_names(items)
+        said = "".join(f"{name}\t{bool(self.judge(name))}\n" for name in sorted(names))
+        return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
 
     def blocks(self) -> list[Block]:
         """What there is without readers, then one first reader after the other, each in every arm."""
