@@ -37,7 +37,7 @@ Findings = Mapping[str, Any]
 TITLES = {"prediction": "Should I trust this prediction?", "model": "Should I trust this model?",
           "faithfulness": "Do explanations find what a model really uses?", "repair": "Can a reader repair the model?",
           "insight": "Do explanations give an artefact away?"}
-FLOORS = ("random", "trust everything", "before", "no cleaning")
+FLOORS = ("random", "trust everything", "before", "no cleaning", "knows all", "SP-random", "RP-random")
 """What stands beside explainers and is none: drawn in grey."""
 COLOURS = (BLUE, DARK_ORANGE, LIGHT_BLUE, ORANGE)
 LISTED = 12
@@ -125,17 +125,19 @@ def _chart(one: Mapping[str, Any]) -> Markup:
 
 
 def _lines(one: Mapping[str, Any], narrow: bool) -> Markup:
-    places = sorted({float(x) for line in one["series"] for x in line["x"]})
+    places = list(dict.fromkeys(x for line in one["series"] for x in line["x"]))  # numbers in order; or words, as they come
+    if not any(isinstance(x, str) for x in places):
+        places.sort()
     lines = []
     for number, series in enumerate(one["series"]):
-        at = {float(x): i for i, x in enumerate(series["x"])}
+        at = {x: i for i, x in enumerate(series["x"])}
         looks = Kind("", GREY if series["name"] in FLOORS else COLOURS[number % len(COLOURS)], "", "", "")
         who = Contender(str(series["name"]), "", True, looks, number)
         low, high = ([known(series[side][at[x]]) if x in at else None for x in places] if series.get(side) else None
                      for side in ("low", "high"))
         lines.append(Line(who, [known(series["y"][at[x]]) if x in at else None for x in places], low, high))
     step = max(1, -(-len(places) // (6 if narrow else 12)))
-    ticks = [(i, f"{places[i]:g}") for i in range(0, len(places), step)]
+    ticks = [(i, str(places[i])) for i in range(0, len(places), step)]
     seen = [v for line in lines for v in (*line.value, *(line.low or ()), *(line.high or ())) if v is not None]
     bounds = _bounds(min(seen, default=0.0), max(seen, default=1.0))
     return drawing(lines, ticks, len(places), str(one["x_label"]), f"{one['title']}: {one['y_label']}", narrow,

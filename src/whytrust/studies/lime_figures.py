@@ -17,7 +17,8 @@ BLUE, ORANGE, GREY, DARK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
 BARS = {"random": ("random", GREY), "parzen": ("Parzen", GREY), "greedy": ("greedy", GREY),
         "authors": ("LIME,\nauthors", ORANGE), "lime": ("LIME,\nour default", BLUE)}
 LINES = {"SP-lime": (BLUE, "o", "-"), "RP-lime": (BLUE, "s", "--"), "SP-greedy": (ORANGE, "o", "-"),
-         "RP-greedy": (ORANGE, "s", "--"), "SP-random": (GREY, "", "-"), "RP-random": (GREY, "", ":")}
+         "RP-greedy": (ORANGE, "s", "--"), "SP-random": (GREY, "", "-"), "RP-random": (GREY, "", ":"),
+         "knows all": (DARK, "", "-.")}
 Found = Mapping[str, Any]
 
 

@@ -179,7 +179,11 @@ def _chosen_words(records: Records, names: Sequence[str], budgets: Sequence[int]
         sp, rp = (rate_at(records, name, how, place)["value"] for how in HOW)
         words.append(f"Readers of {budgets[place]} explanations by {name} choose the better model in {sp:.0%} of "
                      f"{len(records)} pairs when explanations are picked for coverage (SP), in {rp:.0%} when at random (RP).")
-    for test in tests:
+    oracle = stats.rate([r["oracle"] for r in records], grain=0.5)
+    words.append(f"A reader who knew how many decisions rest on the artefacts would choose rightly in {oracle.value:.0%} "
+                 f"({oracle.low:.0%} to {oracle.high:.0%}): what else the two models differ in is chance, and no explanation "
+                 "of artefacts can show it.")
+    for test in (t for t in tests if t["span"] == f"B ≤ {max(budgets)}"):
         said = ("undecided" if test["call"] == "undecided" else f"{test['call']} zero beyond chance")
         words.append(f"{test['what']} ({test['span']}): {100 * test['value']:+.1f} points, {said}.")
     return words
@@ -192,14 +196,19 @@ def _choice_chart(records: Records, names: Sequence[str], budgets: Sequence[int]
             points = [rate_at(records, name, how, i) for i in range(len(budgets))]
             series.append({"name": f"{short}-{name}", "x": list(budgets), **{
                 key: [p[of] for p in points] for key, of in (("y", "value"), ("low", "low"), ("high", "high"))}})
+    oracle = asdict(stats.rate([r["oracle"] for r in records], grain=0.5))
+    series.append({"name": "knows all", "x": list(budgets), **{key: [oracle[of]] * len(budgets) for key, of in (
+        ("y", "value"), ("low", "low"), ("high", "high"))}})
     return {"title": "Right choices, by how many explanations are read", "x_label": "explanations read (B)",
-            "y_label": "right choices", "series": series, "about": "SP: picked for coverage; RP: picked at random."}
+            "y_label": "right choices", "series": series, "about": "SP: picked for coverage; RP: picked at random. Knows "
+            "all: a reader who goes by how many decisions change when all artefacts are hidden."}
 
 
 def _choice_table(records: Records, names: Sequence[str], budgets: Sequence[int]) -> dict[str, Any]:
     places = [budgets.index(b) for b in SHOWN if b in budgets]
     rows = [[f"{short}-{name}", *(rate_at(records, name, how, i) for i in places)]
             for name in names for how, short in HOW.items()]
+    rows.append(["knows all", *([asdict(stats.rate([r["oracle"] for r in records], grain=0.5))] * len(places))])
     return {"title": "Right choices", "columns": ["readers of", *(f"B = {budgets[i]}" for i in places)], "rows": rows,
             "about": f"{len(records)} pairs of models."}
 
@@ -214,9 +223,10 @@ def _test_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _pairs_table(records: Records, names: Sequence[str]) -> dict[str, Any]:
     sides = {what: np.array([r[what] for r in records]).mean(axis=0) for what in ("validation", "world")}
     rows = [[f"{which} model", f"{sides['validation'][i]:.1%}", f"{sides['world'][i]:.1%}",
+             f"{np.mean([r['changed'][i] / r['inputs'] for r in records]):.1%}",
              *(f"{np.mean([r['named'][name][i] for r in records]):.1%}" for name in names)]
             for i, which in enumerate(("the better", "the worse"))]
-    return {"title": "The pairs", "columns": ["", "right on validation", "right in the world",
+    return {"title": "The pairs", "columns": ["", "right on validation", "right in the world", "decisions on artefacts",
                                               *(f"artefacts named by {name}" for name in names)], "rows": rows,
             "about": f"Means over {len(records)} pairs; {np.mean([r['trained'] for r in records]):.0f} models were trained for "
                      "a pair, on average."}

@@ -97,7 +97,12 @@ class ChoiceStudy:
         shared = shared_features(better, cuts, seed=self.seed)
         suspects = self._suspects(cuts, shared)
         failures: dict[str, str] = {}
-        both = [self._explained(model, cuts, shared, case, failures, on_calls) for model in (better, worse)]
+        changed = [0, 0]
+        both = []
+        for side, model in enumerate((better, worse)):
+            questions = [Question(model, cut, 1, on_calls=on_calls) for cut in cuts]
+            both.append(self._explained(questions, shared, case, failures))
+            changed[side] = self._changed(questions, shared, suspects, case)
         names = [name for name in self.explainers if name not in failures]
         if not names:
             raise ValueError(f"no explainer could explain this pair: {'; '.join(failures.values())}")
@@ -106,14 +111,23 @@ class ChoiceStudy:
         named = {name: [float(np.mean([np.isin(suspects, r.features).any() for r in one[name].readings])) for one in both]
                  for name in names}
         return {"case": case, "status": "ok", **facts, "suspects": len(suspects), "right": right, "named": named,
-                "failures": failures, "inputs": len(items)}
+                "failures": failures, "inputs": len(items), "changed": changed,
+                "oracle": 0.5 if changed[0] == changed[1] else float(changed[0] < changed[1])}
 
-    def _explained(self, model: CheckedModel, cuts: Sequence[Parts], shared: SharedFeatures, case: str,
-                   failures: dict[str, str], on_calls: Callable[[int], None]) -> dict[str, Explained]:
+    def _changed(self, questions: Sequence[Question], shared: SharedFeatures, suspects: NDArray[np.intp], case: str) -> int:
+        """How many decisions change when all suspects are hidden: what a reader would go by who knew everything."""
+        count = 0
+        for number, (question, features) in enumerate(zip(questions, shared.of_parts, strict=True)):
+            limit = limit_of(question.model, question.original, 1)
+            without = question.score(~np.isin(features, suspects)[None], generator(self.seed, case, "changed", number))[0]
+            count += int((question.original[1] > limit) != (without > limit))
+        return count
+
+    def _explained(self, questions: Sequence[Question], shared: SharedFeatures, case: str,
+                   failures: dict[str, str]) -> dict[str, Explained]:
         """Every explainer on every input; they share what the model says of an input. One that fails is left out and told."""
         found: dict[str, list[Explanation]] = {name: [] for name in self.explainers}
-        for number, cut in enumerate(cuts):
-            question = Question(model, cut, 1, on_calls=on_calls)
+        for number, question in enumerate(questions):
             for name, explainer in self.explainers.items():
                 if name in failures:
                     continue
@@ -121,6 +135,7 @@ class ChoiceStudy:
                     found[name].append(explainer(question, generator(self.seed, case, name, number)))
                 except (ValueError, TypeError) as error:
                     failures[name] = f"{type(error).__name__}: {error}"
+        model = questions[0].model
         return {name: self._read(tuple(some), shared, model) for name, some in found.items() if name not in failures}
 
     def _read(self, explanations: tuple[Explanation, ...], shared: SharedFeatures, model: CheckedModel) -> Explained:
