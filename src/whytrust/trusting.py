@@ -103,6 +103,14 @@ class Trust:
         return f"<trust, experiment {self.experiment}: {cases['done']} of {cases['of']} cases, {cases['failed']} failed>"
 
 
+def is_trust(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a run of one of these experiments, finished or not."""
+    if not (Path(folder) / "manifest.json").is_file():
+        return False
+    manifest = Store.open(Path(folder)).manifest
+    return manifest.get("study") in ("trust", "insight", "repair") and manifest.get("spec", {}).get("experiment") in EXPERIMENTS
+
+
 def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "prediction", *, labels: Any = None,
           world: tuple[Any, Any] | None = None, plant: Any = None, judge: Any = None, parts: Any = None,
           out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, limit: int | None = None,

@@ -37,6 +37,9 @@ def test_trust_in_predictions(folder):
     assert "Should I trust this prediction?" in (folder / "t.html").read_text()
     assert main(["trust", "model.py:score", "texts.txt", "--limit", "4", "--rounds", "5", "--json", "--out", "run"]) == 0
     assert (folder / "run" / "manifest.json").is_file()
+    assert main(["report", "run", "--html", "again.html"]) == 0
+    assert "Should I trust this prediction?" in (folder / "again.html").read_text()
+    assert main(["gate", "run", "--require", "lime.flip > random"]) == 2
 
 
 def test_what_comes_out_as_json_is_json(folder, capsys):

@@ -18,6 +18,7 @@ from whytrust.report.audit import Audit
 from whytrust.store import Store
 from whytrust.studies import reproductions, spec
 from whytrust.studies.presets import PRESETS
+from whytrust.trusting import Trust, is_trust
 
 
 def add_to(commands: Any) -> None:
@@ -108,7 +109,7 @@ def _report(options: argparse.Namespace) -> int:
     if reproduced is not None:
         print(reproduced(folder, options.json, "all"))
         return 0
-    found = Audit.open(folder)
+    found: Audit | Trust = Trust.open(folder) if is_trust(folder) else Audit.open(folder)
     if options.html:
         _check_page(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
@@ -128,6 +129,8 @@ def _gate(options: argparse.Namespace) -> int:
     if reproductions.report_of(options.folder) is not None:
         raise ValueError(f"a gate is for the run of an audit, and {options.folder} is a paper's, whose findings are tested "
                          "already; see `whytrust report`")
+    if is_trust(options.folder):
+        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of wt.trust; see `whytrust report`")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
     left = len(store.blocks) - len(store.finished())

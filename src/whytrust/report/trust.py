@@ -37,14 +37,16 @@ Findings = Mapping[str, Any]
 TITLES = {"prediction": "Should I trust this prediction?", "model": "Should I trust this model?",
           "faithfulness": "Do explanations find what a model really uses?", "repair": "Can a reader repair the model?",
           "insight": "Do explanations give an artefact away?"}
-FLOORS = ("random", "trust everything", "before", "no cleaning", "knows all", "SP-random", "RP-random")
+FLOORS = ("random", "trust everything", "before", "no repair", "all deleted", "knows all", "SP-random", "RP-random")
 """What stands beside explainers and is none: drawn in grey."""
 COLOURS = (BLUE, DARK_ORANGE, LIGHT_BLUE, ORANGE)
 LISTED = 12
 STYLE = """
-& .said { font-size: 1.12em; margin: .4em 0 .2em; padding-inline-start: 1.1em; }
-& .said li { margin: .35em 0; }
+& .told-first { font-size: 1.12em; margin: .4em 0 .2em; padding-inline-start: 1.1em; }
+& .told-first li { margin: .35em 0; }
 & .bars { width: 100%; height: auto; display: block; max-width: 860px; }
+& .bars.narrow { display: none; }
+@media (max-width: 640px) { & .bars.narrow { display: block; } & .bars.roomy { display: none; } }
 & .bars text { fill: #24292f; }
 & .bars .soft { fill: #57606a; }
 & .hint { color: #57606a; margin: .2em 0 .8em; }
@@ -73,7 +75,7 @@ def content(found: Findings) -> list[Markup | None]:
     header = tag("header", tag("h1", title), tag("p", str(found["question"])),
                  tag("p", f"{counted}{failed}. Readers are simulated: they act by fixed rules, and stand for people who "
                      "believe what an explanation says.", class_="hint"))
-    answer = section("answer", "The answer", tag("ul", *(tag("li", words) for words in found["answer"]), class_="said"))
+    answer = section("answer", "The answer", tag("ul", *(tag("li", words) for words in found["answer"]), class_="told-first"))
     charts = [section(f"chart-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _chart(one))
               for i, one in enumerate(found["charts"], 1)]
     tables = [section(f"table-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _table(one))
@@ -120,14 +122,21 @@ def _settings(found: Findings) -> Markup:
 
 def _chart(one: Mapping[str, Any]) -> Markup:
     if one.get("kind") == "bars" or all(len(line["x"]) < 2 for line in one["series"]):
-        return _bars(one)
+        return tag("div", *(_bars(one, narrow) for narrow in (False, True)))
+    if any(isinstance(x, str) for line in one["series"] for x in line["x"]):
+        return tag("div", *(_bars_of(one, line) for line in one["series"]))
     return tag("div", *(_lines(one, narrow) for narrow in (False, True)))
 
 
+def _bars_of(one: Mapping[str, Any], line: Mapping[str, Any]) -> Markup:
+    """A bar for each of several things that are in no order: a line from one to the next would say that there is one."""
+    series = [{"name": x, "x": [0], **{side: [line[side][i]] for side in ("y", "low", "high") if line.get(side)}}
+              for i, x in enumerate(line["x"])]
+    return tag("figure", tag("h3", str(line["name"])), *(_bars({**one, "series": series}, narrow) for narrow in (False, True)))
+
+
 def _lines(one: Mapping[str, Any], narrow: bool) -> Markup:
-    places = list(dict.fromkeys(x for line in one["series"] for x in line["x"]))  # numbers in order; or words, as they come
-    if not any(isinstance(x, str) for x in places):
-        places.sort()
+    places = sorted({x for line in one["series"] for x in line["x"]})
     lines = []
     for number, series in enumerate(one["series"]):
         at = {x: i for i, x in enumerate(series["x"])}
@@ -149,12 +158,12 @@ def _bounds(low: float, high: float) -> tuple[float, float]:
     return max(min(int(low * 4) / 4, 0.75), 0.0), min(max(-int(-high * 4 // 1) / 4, 0.25), 1.0)
 
 
-def _bars(one: Mapping[str, Any]) -> Markup:
-    """A bar a series with its interval; names stand before, numbers behind."""
+def _bars(one: Mapping[str, Any], narrow: bool) -> Markup:
+    """A bar a series with its interval; names stand before, numbers behind. A narrow one is drawn for a telephone."""
     rows = [(str(s["name"]), s["y"][0], (s.get("low") or [None])[0], (s.get("high") or [None])[0]) for s in one["series"]]
-    font, high, wide = 13.0, 30.0, 860.0
-    left = min(max((text_width(name, font) for name, *_ in rows), default=0) + 16, 300.0)
-    right, pieces = 150.0, []
+    font, high, wide = (10.5, 26.0, 350.0) if narrow else (13.0, 30.0, 860.0)
+    left = min(max((text_width(name, font) for name, *_ in rows), default=0) + 16, 0.35 * wide)
+    right, pieces = 118.0 if narrow else 150.0, []
 
     def x(share: float) -> float:
         return left + (wide - left - right) * min(max(share, 0.0), 1.0)
@@ -177,8 +186,9 @@ def _bars(one: Mapping[str, Any]) -> Markup:
         pieces.append(tag("text", told, x=max(x(share), x(bounds[1] or 0.0)) + 8, y=y + 14, font_size=font))
     height = len(rows) * high + 26
     pieces.append(tag("text", str(one["y_label"]), x=left, y=height - 6, font_size=font - 1, class_="soft"))
-    return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", class_="bars", role="img",
-               aria_label=f"{one['title']}: " + "; ".join(f"{name} {percent(value)}" for name, value, *_ in rows))
+    spoken = f"{one['title']}: " + "; ".join(f"{name} {percent(value)}" for name, value, *_ in rows)
+    return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", role="img", aria_label=spoken,
+               class_="bars narrow" if narrow else "bars roomy")
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 from whytrust import stats
 from whytrust.store import Store, plain
 
+SHORT = {"submodular": "SP", "random": "RP"}
 PICK_WORDS = {"submodular": "submodular pick", "random": "random pick"}
 WORDS = {"lime": "LIME", "random": "random explanations"}
 Record = Mapping[str, Any]
@@ -239,12 +240,14 @@ def _chart(arms: Sequence[Arm], reference: Record | None, rounds: int, grain: fl
         for arm in arms:
             done = [r for r in range(1, rounds + 1) if arm.after(r)]
             cells = [cell(arm.accuracies(r), start, grain) for r in done]
-            series.append({"name": arm.name, "x": [0, *done], **{what: [start, *(one[key] for one in cells)] for what, key in
+            short = f"{SHORT[arm.pick]}-{arm.explainer}"
+            series.append({"name": short, "x": [0, *done], **{what: [start, *(one[key] for one in cells)] for what, key in
                                                                  (("y", "value"), ("low", "low"), ("high", "high"))}})
-        ends = {"no repair": reference["accuracy"], "all that does not generalise deleted": reference["oracle"]["accuracy"]}
+        ends = {"no repair": reference["accuracy"], "all deleted": reference["oracle"]["accuracy"]}
         for name, value in ends.items():
             flat = dict.fromkeys(("y", "low", "high"), [value] * (rounds + 1))
             series.append({"name": name, "x": list(range(rounds + 1)), **flat})
     return {"title": "Accuracy in the real world by round", "x_label": "rounds of reading and deleting",
             "y_label": "accuracy in the real world", "series": series,
-            "about": "Lines are means over all paths, with 95 % intervals that count first readers."}
+            "about": "Means over all paths, with 95 % intervals that count first readers. SP: picked for coverage; RP: picked "
+                     "at random; all deleted: without everything that does not generalise."}
