@@ -49,8 +49,8 @@ def _beside_lime(n: int) -> dict[str, Any]:
 
     from whytrust.compat.lime.lime_text import LimeTextExplainer
     from whytrust.compat.lime.submodular_pick import SubmodularPick, explanation_matrix
+    from whytrust.coverage import submodular
     from whytrust.models import demos
-    from whytrust.pick import submodular
 
     demo = demos.load("reviews")
     explainer = LimeTextExplainer(class_names=["fresh", "rotten"])
@@ -99,7 +99,7 @@ def large(scale: int) -> None:
     from scipy import sparse
 
     from benchmarks.memory import peak_of
-    from whytrust.pick import submodular
+    from whytrust.coverage import submodular
 
     rng = np.random.default_rng(0)
     rows, features, entries = LARGE[0] // scale, LARGE[1] // scale, LARGE[2]

@@ -15,7 +15,7 @@ LAYERS = [
     {"core"},
     {"question"},
     {"views", "progress"},
-    {"components", "descriptors", "designs", "neighbours", "pick", "pictures", "stats", "store"},
+    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "stats", "store"},
     {"verdicts", "engine"},
     {"moments", "explanation"},
     {"planting", "readers", "rehearsal", "surrogate"},

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from whytrust.core import Floats, generator
+from whytrust.coverage import Pick, alternating, given, random_coverage
 from whytrust.explanation import Explanation
 from whytrust.features import SharedFeatures, features_of
-from whytrust.pick import Pick, alternating, given, random_coverage
 from whytrust.pictures.shown import figures, one_line
 from whytrust.report import picks as page
 from whytrust.report.words import count, percent

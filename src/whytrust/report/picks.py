@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, need
-from whytrust.pick import GREEDY, Pick
+from whytrust.coverage import GREEDY, Pick
 from whytrust.pictures import bars, lettering, plots, raster, scenes
 from whytrust.pictures import shown as pictures
 from whytrust.pictures.html import Markup, clean, join, number, stylesheet, tag

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats
+from whytrust.coverage import submodular
 from whytrust.explanation import Explanation
-from whytrust.pick import submodular
 from whytrust.readers import Reading, mistrusted, named_parts
 
 BUDGETS = tuple(range(1, 31))

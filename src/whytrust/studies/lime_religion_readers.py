@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from whytrust.core import generator
-from whytrust.pick import alternating
+from whytrust.coverage import alternating
 
 NOISE = {"careful": (0.1, 0.05), "careless": (0.3, 0.2), "very careless": (0.45, 0.35)}
 """Chances to overlook a word that does not generalise, and to take one that does for one that does not."""

@@ -25,11 +25,11 @@ from scipy import sparse
 from whytrust import api, inputs
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Parts, generator
+from whytrust.coverage import submodular
 from whytrust.engine import Block, Result
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.lime import Lime
 from whytrust.features import SharedFeatures, shared_features
-from whytrust.pick import submodular
 from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.studies.trust_repair_findings import findings as findings

@@ -11,9 +11,9 @@ import numpy as np
 from whytrust.api import model as wrap
 from whytrust.compat.lime.lime_image import ImageExplanation
 from whytrust.core import Floats, generator
+from whytrust.coverage import submodular
 from whytrust.domains.image import ImageParts
 from whytrust.features import shared_features
-from whytrust.pick import submodular
 
 
 class SubmodularPick:

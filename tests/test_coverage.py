@@ -14,8 +14,8 @@ from scipy import sparse
 
 from whytrust import pick as function
 from whytrust.core import generator
-from whytrust.pick import GREEDY, Pick, alternating, importance_of, random, random_coverage, submodular
-from whytrust.pick import given as follow
+from whytrust.coverage import GREEDY, Pick, alternating, importance_of, random, random_coverage, submodular
+from whytrust.coverage import given as follow
 
 TOY = np.array([[1, 1, 0, 0, 0],
                 [0, 1, 1, 0, 0],
