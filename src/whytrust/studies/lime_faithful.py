@@ -22,6 +22,7 @@ from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.store import Block, Result
+from whytrust.studies.casewise import each, in_blocks
 from whytrust.studies.interpretable import used_by
 from whytrust.studies.lime_reviews import TREES, digest, read, spread, trained
 
@@ -67,18 +68,12 @@ class FaithfulStudy:
             for split in range(1, self.splits + 1):
                 chosen = spread(len(read(self.data, name, split).test), self.scale)
                 for model in ("sparse-LR", *(f"tree-{tree}" for tree in range(1, (self.trees if split == 1 else 1) + 1))):
-                    cases = [f"{name}.{split}.{model}.{i}" for i in chosen]
-                    found += [Block(f"{name}-{split}-{model}-{start}", tuple(cases[start:start + BLOCK]))
-                              for start in range(0, len(cases), BLOCK)]
+                    found += in_blocks(f"{name}-{split}-{model}", [f"{name}.{split}.{model}.{i}" for i in chosen], BLOCK)
         return found
 
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterator[Result]:
         """Every explainer on each review of a block."""
-        for case in block.cases:
-            try:
-                yield Result(self._case(case, on_calls))
-            except Exception as error:  # one review's fault is no other's
-                yield Result({"case": case, "status": "failed", "error": f"{type(error).__name__}: {error}"})
+        return each(block, lambda case: self._case(case, on_calls))
 
     def _case(self, case: str, on_calls: Callable[[int], None]) -> dict[str, Any]:
         name, split, kind, index = case.rsplit(".", 3)

@@ -17,6 +17,7 @@ from whytrust.question import Question
 from whytrust.readers import Marked, Reading, read
 from whytrust.store import Block, Result
 from whytrust.studies import lime_reviews
+from whytrust.studies.casewise import each, in_blocks
 from whytrust.studies.interpretable import bag_columns
 from whytrust.studies.lime_faithful import BLOCK, SAMPLES, K, authors_lime, windows
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
@@ -53,18 +54,12 @@ class TrustStudy:
             count = len(lime_reviews.read(self.data, name, lime_reviews.AUTHORS_SPLIT).test)
             chosen = lime_reviews.spread(count, self.scale)
             for model in self.models:
-                cases = [f"{name}.{model}.{i}" for i in chosen]
-                found += [Block(f"{name}-{model}-{start}", tuple(cases[start:start + BLOCK]))
-                          for start in range(0, len(cases), BLOCK)]
+                found += in_blocks(f"{name}-{model}", [f"{name}.{model}.{i}" for i in chosen], BLOCK)
         return found
 
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterator[Result]:
         """Every explainer's reader on each review of a block."""
-        for case in block.cases:
-            try:
-                yield Result(self._case(case, on_calls))
-            except Exception as error:  # one review's fault is no other's
-                yield Result({"case": case, "status": "failed", "error": f"{type(error).__name__}: {error}"})
+        return each(block, lambda case: self._case(case, on_calls))
 
     def _case(self, case: str, on_calls: Callable[[int], None]) -> dict[str, Any]:
         name, kind, index = case.rsplit(".", 2)

@@ -19,6 +19,7 @@ from whytrust.features import SharedFeatures, shared_features
 from whytrust.question import Question
 from whytrust.readers import Marked, Reading, limit_of, read
 from whytrust.store import Block, Result
+from whytrust.studies.casewise import each
 from whytrust.studies.data import Data
 from whytrust.studies.described import told
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
@@ -95,11 +96,7 @@ class PredictionStudy:
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterator[Result]:
         """What is true of each prediction in all rounds, and what the readers of all explanations say."""
         with self.model.asking():
-            for case in block.cases:
-                try:
-                    yield Result(self._case(case, on_calls))
-                except Exception as error:  # one input's fault is no other's
-                    yield Result({"case": case, "status": "failed", "error": f"{type(error).__name__}: {error}"})
+            yield from each(block, lambda case: self._case(case, on_calls))
 
     # --- one prediction -----------------------------------------------------------------------------------------------
 
