@@ -12,7 +12,7 @@ from whytrust.explainers.greedy import Greedy
 from whytrust.explainers.lime import Lime
 from whytrust.explainers.occlusion import Occlusion
 from whytrust.explanation import Explanation
-from whytrust.readers import Reading, f1, limit_of, mistrusted, named_parts, read
+from whytrust.readers import Reading, at_most, f1, limit_of, mistrusted, named_parts, read
 
 FEATURES = np.arange(4)
 
@@ -68,7 +68,7 @@ def test_features_must_be_those_of_the_parts(rng):
 
 @pytest.mark.parametrize(("scores", "target", "threshold", "expected"), [
     ([0.3, 0.7], 1, None, 0.5), ([0.8, 0.2], 0, None, 0.5), ([0.3, 0.7], 1, 0.6, 0.6), ([0.8, 0.2], 0, 0.6, 0.4),
-    ([0.5, 0.3, 0.2], 0, None, 0.3)])
+    ([0.5, 0.3, 0.2], 0, None, 0.3), ([-5.0, -2.0], 1, None, -5.0), ([3.0, 1.0], 0, None, 1.0)])
 def test_the_limit_is_where_the_decision_would_be_another(scores, target, threshold, expected):
     model = CheckedModel(lambda batch: np.tile(scores, (len(batch), 1)), threshold=threshold)
     assert limit_of(model, np.array(scores), target) == pytest.approx(expected)
@@ -93,3 +93,14 @@ def test_f1_by_hand():
     trusted = np.array([[True, True, False, False], [False] * 4, [True] * 4])
     truly = np.array([[True, False, True, False], [False] * 4, [True] * 4])
     np.testing.assert_allclose(f1(trusted, truly), [0.5, 1.0, 1.0])
+
+
+def test_a_tie_is_decided_as_the_model_decides_it(rng):
+    e = Explanation.of(question(lambda batch: np.full((len(batch), 2), 0.5), Bits(4)), "own", np.zeros(4), local_prediction=0.5)
+    assert read(e, FEATURES, 0.5, stands=True).stands
+    assert not read(e, FEATURES, 0.5).stands
+
+
+def test_a_reader_does_not_take_nearly_all_parts_unless_told():
+    assert [at_most(None, d) for d in (1, 8, 16, 100)] == [1, 2, 4, 10]
+    assert at_most(7, 8) == 7

@@ -30,11 +30,15 @@ def test_every_experiment_has_findings_and_a_title():
 
 
 def test_repair_with_planted_leaks_gets_better_when_readers_of_lime_delete_them(pipeline, rng):
-    inputs, labels = texts(rng, 240)
-    found = wt.trust(pipeline, inputs, {"lime": {"samples": 150}}, "repair", labels=labels, readers=(2, 1), instances=4, features=4)
+    inputs, labels = texts(rng, 500)
+    labels = np.where(rng.random(500) < 0.2, 1 - labels, labels)  # so that leaks are tempting
+    found = wt.trust(pipeline, inputs, {"lime": {"samples": 150}}, "repair", labels=labels, readers=(3, 1), instances=8, features=6,
+                     overlooks=0.0, misjudges=0.0)
     assert found.findings["cases"]["failed"] == 0
     assert found.experiment == "repair"
-    assert found.verdicts()
+    rows = {row[""]: row for row in found.table()}
+    before = float(rows["no repair"]["before"].split()[0]) / 100
+    assert rows["LIME, submodular pick"]["round 2"]["value"] > before + 0.02
 
 
 def test_insight_into_a_planted_word(pipeline, rng):
@@ -43,7 +47,7 @@ def test_insight_into_a_planted_word(pipeline, rng):
     found = wt.trust(pipeline, inputs, {"lime": {"samples": 150}}, "insight", labels=noise, readers=6)
     assert found.experiment == "insight"
     assert found.findings["cases"]["failed"] == 0
-    assert any("lime" in words for words in found.verdicts())
+    assert any("lime gives it away" in words for words in found.verdicts())
 
 
 def test_faithfulness_of_explanations_of_the_pipeline_itself(pipeline, rng):

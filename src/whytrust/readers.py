@@ -22,6 +22,8 @@ Marked = NDArray[np.bool_]
 """For every feature that inputs share: is it marked as not to be trusted?"""
 ADDS_UP = ("occlusion", "input_x_gradient", "integrated_gradients", "kernel_shap", "shap")
 """Methods without a local model whose scores are still shares of the prediction."""
+USUAL, SHARE = 10, 4
+"""Parts that a reader takes from an explanation, and of how many parts it takes one at most, unless it is told."""
 NOTHING = 1e-12
 """A score of this size, beside the largest one, is none."""
 
@@ -53,10 +55,20 @@ class Reading:
         return np.asarray((self.prediction - named @ self.contributions > self.limit) == self.stands)
 
 
-def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | None = None) -> Reading:
+def at_most(features: int | None, d: int) -> int:
+    """How many of d parts a reader takes from an explanation: as many as it is told; else ten, but no more than a quarter.
+
+    Who reads nearly all parts finds everything in any explanation.
+    """
+    return min(USUAL, max(d // SHARE, 1)) if features is None else features
+
+
+def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | None = None,
+         stands: bool | None = None) -> Reading:
     """What a reader takes from an explanation whose parts are these shared features, of its `most` largest parts.
 
-    `limit` is the score of the target above which the model decides for it. Contributions count where the method has a local
+    `limit` is the score of the target above which the model decides for it, and `stands` whether it does; left out, it does
+    where the score is above the limit. Contributions count where the method has a local
     model, or where they add up to the score (ADDS_UP): then the reader begins with the score itself. Those of a logit are taken
     off the score's own logit. All else only names parts.
     """
@@ -68,7 +80,7 @@ def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | N
         start = e.prediction
     if start is None or e.sense != "signed":
         return Reading(features[shown], e.scores[shown])
-    stands = e.prediction > limit
+    stands = e.prediction > limit if stands is None else stands
     if e.settings.get("explains") == "logit":
         if not (0 < start < 1 and 0 < limit < 1):
             return Reading(features[shown], e.scores[shown])
@@ -78,8 +90,11 @@ def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | N
 
 
 def limit_of(model: CheckedModel, scores: Floats, target: int) -> float:
-    """The score below which the decision would be another: one half of two classes (or the threshold), else the runner-up's."""
-    if len(scores) == 2:
+    """The score below which the decision would be another.
+
+    One half (or the threshold) of two classes with probabilities; else the best other class's score, as it is for the input.
+    """
+    if len(scores) == 2 and (model.threshold is not None or (scores.min() >= 0 and abs(scores.sum() - 1) <= 1e-6)):
         limit = 0.5 if model.threshold is None else model.threshold
         return limit if target == 1 else 1 - limit
     return float(np.delete(scores, target).max())

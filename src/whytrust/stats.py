@@ -367,18 +367,19 @@ class Estimate:
     n: int
 
 
-def jackknife(whole: float, without: ArrayLike) -> Estimate:
+def jackknife(whole: float, without: ArrayLike, least: float = 0.0) -> Estimate:
     """How sure is a number worked out from n cases (an F1, a ratio, a difference of such), given its n values without each?
 
     Tukey's: the spread of the leave-one-out values, blown up by n - 1, with Student's quantile. For a mean it is Student's
-    interval exactly. It misleads for numbers that jump when a case is left out (a median, a best of several), and where all
-    leave-one-out values are alike it knows nothing: then the interval is the number itself.
+    interval exactly. `least` is the least error that is believed, as a share of one case: where cases are few and alike the
+    spread says next to nothing, and no spread at all is no certainty. It misleads for numbers that jump when a case is left out
+    (a median, a best of several).
     """
     values = np.asarray(without, dtype=np.float64)
     n = len(values)
     if values.ndim != 1 or n < 2 or not np.isfinite(values).all() or not math.isfinite(whole):
         raise ValueError(f"jackknife needs a finite value without each of at least 2 cases, got shape {values.shape}")
-    error = math.sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum()))
+    error = max(math.sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum())), least / n)
     reach = _quantile(n - 1) * error
     p = 2 * float(special.stdtr(n - 1, -abs(whole) / error)) if error > 0 else float(whole == 0)
     return Estimate(whole, whole - reach, whole + reach, p, n)

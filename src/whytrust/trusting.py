@@ -22,6 +22,7 @@ from whytrust.report import trust as page
 from whytrust.store import Store
 from whytrust.studies import contenders, trust_faithfulness, trust_findings, trust_insight, trust_repair
 from whytrust.studies.data import gather
+from whytrust.studies.mistrust import EVERYTHING
 from whytrust.studies.trust_model import ChoiceStudy
 from whytrust.studies.trust_prediction import PredictionStudy
 from whytrust.studies.trust_repair import Labelled, RepairStudy
@@ -132,6 +133,7 @@ def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "pr
         raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {experiment!r}"
                          f"{near(experiment, EXPERIMENTS)}")
     generator(seed)
+    _refuse_unused(experiment, labels=labels, world=world, plant=plant, judge=judge)
     asked = _Asked(model, inputs, explainers, labels, world, plant, judge, parts, int(seed), limit, dict(options))
     study = asked.study(experiment)
     if asked.options:
@@ -140,6 +142,20 @@ def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "pr
         raise TypeError(f"experiment {experiment!r} has no option {name!r}{near(name, known)}; it has {', '.join(known)}")
     folder = Path(tempfile.mkdtemp(prefix="whytrust-trust-")) / "run" if out is None else Path(out)
     return Trust(engine.run(study, folder, jobs, label="reading"))
+
+
+USED = {"prediction": (), "faithfulness": ("labels",), "model": ("labels", "world", "plant"), "insight": ("labels", "plant"),
+        "repair": ("labels", "world", "plant", "judge")}
+"""Which arguments mean something in which experiment."""
+
+
+def _refuse_unused(experiment: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None and name not in USED[experiment]:
+            fitting = ", ".join(one for one, names in USED.items() if name in names)
+            raise TypeError(f"{name} means nothing in experiment {experiment!r}, which would ignore it; it is for {fitting}")
+    if given["plant"] is not None and given["judge"] is not None:
+        raise TypeError("plant makes artefacts that do not generalise, and judge says what does not: pass one of the two")
 
 
 TAKEN = {"model", "train", "data", "inputs", "labels", "explainers", "plant", "plants", "parts", "of_parts", "options", "seed",
@@ -204,6 +220,8 @@ class _Asked:
     def _insight(self) -> Any:
         of_parts, items, labels = self._of_parts(), *self._labelled()
         plants = self._plants(items, of_parts, 1)
+        if len(plants) > 1:
+            raise ValueError(f"insight is about one artefact, got {len(plants)}; pass one plant")
         if plants[0].domain == "image":
             of_parts.setdefault("fill", "image_mean")  # the mean of a plain patch is the patch itself
         usual = [name for name in trust_insight.EXPLAINERS if name in NAMES]
@@ -234,13 +252,19 @@ class _Asked:
     def _labelled(self) -> tuple[Any, np.ndarray[Any, Any]]:
         if self.labels is None:
             raise ValueError("this experiment trains models, so it needs labels=, one for each input")
-        items = self.inputs if hasattr(self.inputs, "iloc") or isinstance(self.inputs, np.ndarray) else list(self.inputs)
+        table = hasattr(self.inputs, "columns")
+        items = self.inputs if table or isinstance(self.inputs, np.ndarray) else list(self.inputs)
         labels = np.asarray(self.labels)
         if len(labels) != len(items):
             raise ValueError(f"labels must have one entry for each input: expected {len(items)}, got {len(labels)}")
         if hasattr(self.given, "classes_"):
             raise ValueError("this experiment trains models itself: pass an estimator that is not fitted, such as "
                              "sklearn.base.clone(model), or a function (inputs, labels, seed) -> model")
+        if self.limit is not None and self.limit < len(labels):
+            if self.limit < 1:
+                raise ValueError(f"limit must be a whole number >= 1, got {self.limit!r}")
+            spread = np.linspace(0, len(labels) - 1, self.limit).round().astype(int)
+            return _some(items, spread), labels[spread]
         return items, labels
 
     def _worlds(self, items: Any, labels: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -273,6 +297,8 @@ class _Asked:
 
     def _contenders(self, usual: Sequence[str], background: Any) -> dict[str, Any]:
         made = contenders.named(usual if self.explainers is None else self.explainers, background, ("random",), "wt.trust")
+        if EVERYTHING in made:
+            raise ValueError(f"{EVERYTHING!r} is a line that every experiment has; give the explainer another name")
         return {**made, "random": NAMES["random"].make()}
 
     def _of_parts(self) -> dict[str, Any]:

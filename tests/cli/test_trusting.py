@@ -64,3 +64,24 @@ def test_a_wrong_argument_is_one_line(folder, arguments, message, capsys):
     told = capsys.readouterr().err.strip()
     assert message in told
     assert "\n" not in told
+
+
+TABLE = """
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+fresh = make_pipeline(StandardScaler(), LogisticRegression())
+"""
+
+
+def test_the_column_of_the_labels_is_none_of_the_inputs(folder, capsys):
+    rng = np.random.default_rng(1)
+    rows = [f"{a:.3f},{b:.3f},{label}" for (a, b), label in zip(rng.normal(size=(120, 2)), rng.choice(["no", "yes"], 120), strict=True)]
+    (folder / "rows.csv").write_text("\n".join(["a,b,y", *rows]))
+    (folder / "table.py").write_text(TABLE)
+    assert main(["trust", "table.py:fresh", "rows.csv", "--experiment", "insight", "--labels", "y", "--explainers", "occlusion", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = next(table for table in found["tables"] if "bad model" in table["title"])
+    innocent = next(row for row in model["rows"] if row[0].startswith("innocent model: right"))
+    assert innocent[1]["value"] < 0.75  # the labels are noise: a model that sees them would be right always

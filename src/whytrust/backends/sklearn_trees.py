@@ -132,7 +132,7 @@ def _answers(shrunk: Any, rows: NDArray[np.float32]) -> Floats:
             found[at] = node
             continue
         column, threshold, left, right = node
-        goes_left = rows[at, column] <= threshold
+        goes_left = rows[at, column] <= np.float64(threshold)  # a Python float would be rounded to single precision
         pending += [(side, some) for side, some in ((left, at[goes_left]), (right, at[~goes_left])) if len(some)]
     return found
 

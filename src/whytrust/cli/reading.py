@@ -181,4 +181,4 @@ def heard(items: list[Any], called: list[str], loaded: loading.Loaded) -> tuple[
 
 def frame(rows: list[Any]) -> Any:
     """Rows of one table, together again."""
-    return need("pandas", "tables").DataFrame(rows).reset_index(drop=True)
+    return need("pandas", "tables").DataFrame(rows).reset_index(drop=True).infer_objects()

@@ -111,7 +111,7 @@ def _report(options: argparse.Namespace) -> int:
         return 0
     found: Audit | Trust = Trust.open(folder) if is_trust(folder) else Audit.open(folder)
     if options.html:
-        _check_page(Path(options.html))
+        page_place(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(found.to_json()))
@@ -120,7 +120,8 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_page(path: Path) -> None:
+def page_place(path: Path) -> None:
+    """Refuse a page that could not be written."""
     if path.suffix.lower() not in (".html", ".htm") or not path.parent.is_dir():
         raise ValueError(f"--html must name an .html file in a folder that exists, got {str(path)!r}")
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from whytrust import loading
 from whytrust.cli import reading
-from whytrust.cli.runs import safe
+from whytrust.cli.runs import page_place, safe
 from whytrust.models import demos
 from whytrust.trusting import EXPERIMENTS, Trust, trust
 
@@ -61,22 +61,25 @@ def _trust(options: argparse.Namespace) -> int:
         given["fill"] = reading.number(options.fill)
     if options.background:
         given["background"] = reading.table(options.background)
-    items = reading.items_of(options.data, loaded, given, None if options.labels or trains else options.limit)[0]
+    if options.html:
+        page_place(Path(options.html))  # before the work, not after
+    items = reading.items_of(options.data, loaded, given, None)[0]
     labels = _labels(options.labels, options.data) if options.labels else _truths(options, loaded, trains)
-    if trains and options.limit is not None:
-        items, labels = items[:options.limit], None if labels is None else labels[:options.limit]
+    items = _together(_without(items, options.labels), trains)
     if trains:
         given.pop("background", None)
-        items = _together(items)
+    elif hasattr(given.get("background"), "columns"):
+        given["background"] = given["background"].drop(columns=options.labels or [], errors="ignore")
     world = None
     if options.world is not None:
         if options.world_labels is None:
             raise ValueError("--world needs --world-labels, the classes of its inputs")
-        world = (_together(reading.items_of(options.world, loaded, {}, None)[0]), _labels(options.world_labels, options.world))
+        met = _without(reading.items_of(options.world, loaded, {}, None)[0], options.world_labels)
+        world = (_together(met, True), _labels(options.world_labels, options.world))
     explainers = None if options.explainers is None else [one.strip() for one in options.explainers.split(",")]
     try:
-        found = trust(loaded.model, items, explainers, options.experiment, labels=labels if trains else None, world=world,
-                      out=options.out, jobs=options.jobs, seed=options.seed, **given)
+        found = trust(loaded.model, items, explainers, options.experiment, world=world, out=options.out, jobs=options.jobs,
+                      labels=labels if trains or options.labels else None, seed=options.seed, limit=options.limit, **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"
         print(f"whytrust: interrupted{kept}", file=sys.stderr)
@@ -131,8 +134,13 @@ def _truths(options: argparse.Namespace, loaded: loading.Loaded, trains: bool) -
     return known
 
 
-def _together(items: list[Any]) -> Any:
-    """Rows as a table again, arrays as one array; texts stay a list."""
-    if items and hasattr(items[0], "to_frame"):
-        return reading.frame(items)
-    return items
+def _without(items: list[Any], column: str | None) -> list[Any]:
+    """Rows without the column that holds their class: a model that sees it has nothing to learn."""
+    if column is None or not items or not hasattr(items[0], "to_frame"):
+        return items
+    return [row.drop(column) if column in row.index else row for row in items]
+
+
+def _together(items: list[Any], trains: bool) -> Any:
+    """Rows as a table again where models are trained on them; else inputs as they are."""
+    return reading.frame(items) if trains and items and hasattr(items[0], "to_frame") else items

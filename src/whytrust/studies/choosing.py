@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats
 from whytrust.coverage import submodular
-from whytrust.explanation import Explanation
-from whytrust.readers import Reading, mistrusted, named_parts
+from whytrust.readers import Reading, mistrusted
 
 BUDGETS = tuple(range(1, 31))
 Orders = tuple[list[int], list[int]]
@@ -27,26 +26,26 @@ REPEATS = 10
 
 @dataclass(frozen=True)
 class Explained:
-    """The explanations of one model's predictions by one method, and what readers take from them."""
+    """What readers take from the explanations of one model's predictions by one method."""
 
-    explanations: tuple[Explanation, ...]
     readings: tuple[Reading, ...]
     matrix: Any  # (inputs, features): |scores|, sparse
 
 
-def chosen(first: Explained, second: Explained, of_parts: Sequence[NDArray[np.intp]], suspects: NDArray[np.intp],
-           budgets: Sequence[int], rng: np.random.Generator) -> dict[str, list[float]]:
+def chosen(first: Explained, second: Explained, suspects: NDArray[np.intp], budgets: Sequence[int],
+           rng: np.random.Generator) -> dict[str, list[float]]:
     """The chance that readers of so many explanations choose the first model, by how explanations are picked.
 
     A submodular pick is made for each model by itself; a random one shows the same inputs of both. A reader who has met a
     feature in either model's explanations knows it in both. A tie is a coin.
     """
-    most = min(max(budgets), len(of_parts))
-    drawn = [rng.permutation(len(of_parts))[:most].tolist() for _ in range(REPEATS)]
+    inputs = len(first.readings)
+    most = min(max(budgets), inputs)
+    drawn = [rng.permutation(inputs)[:most].tolist() for _ in range(REPEATS)]
     orders: dict[str, list[Orders]] = {
         "submodular": [(list(submodular(first.matrix, most).indices), list(submodular(second.matrix, most).indices))],
         "random": [(order, order) for order in drawn]}
-    met = [_met(one, of_parts, suspects) for one in (first, second)]
+    met = [_met(one, suspects) for one in (first, second)]
     found = {}
     for how, some in orders.items():
         marks = np.array([met[0][ours[:budget]].any(axis=0) | met[1][theirs[:budget]].any(axis=0)
@@ -57,10 +56,9 @@ def chosen(first: Explained, second: Explained, of_parts: Sequence[NDArray[np.in
     return found
 
 
-def _met(one: Explained, of_parts: Sequence[NDArray[np.intp]], suspects: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """(inputs, suspects): does the explanation of this input name this suspect?"""
-    return np.array([np.isin(suspects, features[named_parts(e)])
-                     for e, features in zip(one.explanations, of_parts, strict=True)]).reshape(len(of_parts), len(suspects))
+def _met(one: Explained, suspects: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(inputs, suspects): does a reader of the explanation of this input meet this suspect?"""
+    return np.array([np.isin(suspects, r.features) for r in one.readings]).reshape(len(one.readings), len(suspects))
 
 
 def correct(records: Sequence[Mapping[str, Any]], explainer: str, how: str) -> Floats:

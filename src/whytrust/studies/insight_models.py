@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator
 from whytrust.engine import single_threaded
 from whytrust.explanation import Explanation
+from whytrust.studies.described import told
 
 LONG = 500
 """Letters of a setting that a run's manifest has room for."""
@@ -80,9 +82,9 @@ def stays(parts: Parts, held: NDArray[np.bool_]) -> bool:
 
 
 def words(obj: Any) -> str:
-    """What something is, its settings included, where these are the same the next time."""
-    told = repr(obj)
-    return told if len(told) < LONG and " at 0x" not in told else type(obj).__name__
+    """What something is, its settings included, the same the next time; what is long, by a hash."""
+    found = str(told(obj))
+    return found if len(found) < LONG else f"{type(obj).__name__} {hashlib.blake2b(found.encode(), digest_size=6).hexdigest()}"
 
 
 def content(item: Any) -> bytes:

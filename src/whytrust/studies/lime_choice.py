@@ -32,7 +32,7 @@ def study(data: str, name: str, pairs: int = PAIRS, samples: int = SAMPLES, seed
     explainers = {"lime": Lime(samples=samples, features=K, surrogate=False), "greedy": Greedy(features=K),
                   "random": RandomWords(K)}
     return ChoiceStudy(forest, _bags(reviews.train), reviews.train_labels, _bags(reviews.test), reviews.test_labels, plants,
-                       explainers, pairs=pairs, parts="bag", of_parts={"split": SPLIT_WORDS}, seed=seed,
+                       explainers, pairs=pairs, features=K, parts="bag", of_parts={"split": SPLIT_WORDS}, seed=seed,
                        spec={"paper": "lime", "dataset": name, "samples": samples, "kind": "choice"})
 
 

@@ -22,6 +22,8 @@ EVERYTHING = "trust everything"
 REPEATS = 25
 """How often hidden parts are drawn anew where they are drawn at random; the mean decides."""
 PIECE = 4096
+ONE, SOME = 1.0, 0.25
+"""The least errors that are believed, in cases: of an F1, one case that goes the other way; of a difference, a part of one."""
 Flags = NDArray[np.bool_]
 
 
@@ -108,15 +110,16 @@ def summary(records: Sequence[Mapping[str, Any]], rounds: int, rivals: Sequence[
     """
     truly, said = tables(records, rounds)
     values = {name: scored(truly, one) for name, one in said.items()}
-    rows = {name: {**_within(stats.jackknife(*values[name])), "precision": _ratio(one & truly, one),
+    rows = {name: {**_within(stats.jackknife(*values[name], ONE)), "precision": _ratio(one & truly, one),
                    "recall": _ratio(one & truly, truly), "trusted": float(one.mean())} for name, one in said.items()}
     pairs = {}
     for name in said:
         for rival in (EVERYTHING, *rivals):
             if name not in (rival, EVERYTHING) and rival in said:
-                pairs[name, rival] = stats.jackknife(values[name][0] - values[rival][0], values[name][1] - values[rival][1])
+                pairs[name, rival] = stats.jackknife(values[name][0] - values[rival][0], values[name][1] - values[rival][1],
+                                                     SOME)
     adjusted = stats.holm([one.p for one in pairs.values()])
-    tests = [{"name": name, "rival": rival, **asdict(one), "p": float(p)}
+    tests = [{"name": name, "rival": rival, **asdict(one), "p": float(p), "low": max(one.low, -1.0), "high": min(one.high, 1.0)}
              for ((name, rival), one), p in zip(pairs.items(), adjusted, strict=True)]
     return {"n": truly.shape[1], "rounds": rounds, "trustworthy": float(truly.mean()), "rows": rows, "tests": tests}
 

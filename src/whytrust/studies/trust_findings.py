@@ -34,9 +34,12 @@ def prediction(store: Store) -> dict[str, Any]:
     """Does the reader of an explanation mistrust the right predictions?"""
     spec, about = store.manifest["spec"], store.manifest["about"]
     records = list(store.records())
-    asked = list(spec["explainers"])
+    fine = [r for r in records if r["status"] == "ok"]
+    useless = [name for name in spec["explainers"] if fine and not any(name in r["trusts"] for r in fine)]
+    asked = [name for name in spec["explainers"] if name not in useless]
     done = [r for r in records if r["status"] == "ok" and all(name in r["trusts"] for name in asked)]
-    partly = sum(r["status"] == "ok" for r in records) - len(done)
+    partly = len(fine) - len(done)
+    done = [{**r, "trusts": {name: r["trusts"][name] for name in asked}} for r in done]
     data = {"experiment": "prediction", "question": f"A quarter of the features of {about['model']} is declared untrustworthy. "
             "Does somebody who reads only the explanation mistrust the right predictions?" if spec["share"] == 0.25 else
             f"{spec['share']:.0%} of the features of {about['model']} are declared untrustworthy. Does somebody who reads only "
@@ -45,6 +48,11 @@ def prediction(store: Store) -> dict[str, Any]:
             "settings": {"model": about["model"], "inputs": about["inputs"], "a feature is": about["feature"],
                          "features": about["shared"], "untrustworthy": spec["share"], "rounds": spec["rounds"],
                          "parts read": spec["features"], "seed": store.manifest["seed"]}}
+    if useless:
+        data["notes"].append(f"{', '.join(useless)} explained none of the inputs, and is left out: see what failed.")
+    if not about.get("deterministic", True):
+        data["notes"].append("Hidden values are drawn at random, and what the model says without them is a mean over draws: "
+                             "near the border of a decision the truth itself is unsure, and no reader can reach an F1 of 1.")
     if partly:
         data["notes"].append(f"{partly} inputs are left out, for an explainer failed on them: all are compared on the same.")
     if len(done) < 2:
@@ -155,9 +163,10 @@ def rate_at(records: Records, name: str, how: str, place: int) -> dict[str, Any]
 
 def comparisons(records: Records, names: Sequence[str], budgets: Sequence[int]) -> list[dict[str, Any]]:
     """SP − RP of each explainer, and the first explainer − each other: paired by pair of models, over few and over all B."""
-    few = [i for i, b in enumerate(budgets) if b <= 10]
+    up_to = {most: [i for i, b in enumerate(budgets) if b <= most] for most in (10, max(budgets))}
+    spans = {f"B ≤ {most}": places for most, places in up_to.items() if places and (most <= max(budgets))}
     pairs: dict[tuple[str, str, str], stats.Difference] = {}
-    for span, places in (("B ≤ 10", few), (f"B ≤ {max(budgets)}", list(range(len(budgets))))):
+    for span, places in spans.items():
         mean = {(name, how): correct(records, name, how)[:, places].mean(axis=1) for name in names for how in HOW}
         for name in names:
             if name != "random":

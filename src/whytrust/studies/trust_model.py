@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import whytrust.inputs as reading
-from whytrust import api
-from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator
 from whytrust.explanation import Explanation
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.planting import Plant, planted
 from whytrust.question import Question
-from whytrust.readers import limit_of, read
+from whytrust.readers import Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
+from whytrust.studies.casewise import each
 from whytrust.studies.choosing import BUDGETS, Explained, chosen
 from whytrust.studies.described import told
-from whytrust.studies.trust_trainers import column_names, trainer
+from whytrust.studies.insight_models import Trained, content
+from whytrust.studies.mistrust import truly_trusted
+from whytrust.views import TextView
 
 TRIES = 400
 """Models that are trained, at most, until a pair is found."""
@@ -37,6 +38,7 @@ ALIKE, APART = 0.001, 0.05
 """Validation accuracies of a pair differ by no more than the one, accuracies in the world by no less than the other."""
 IN_TRAINING, IN_THE_WORLD = (0.1, 0.2), (0.1, 0.1)
 """Shares of the inputs of each class that an artefact is planted in."""
+NO_VIEW = TextView("", ())
 HELD = 0.5
 """A shared feature is an artefact's where at least this share of its parts hold it."""
 
@@ -63,20 +65,39 @@ class ChoiceStudy:
     tries: int = TRIES
     parts: Any = None
     of_parts: Mapping[str, Any] | None = None
-    features: int | None = None  # parts that a reader takes from an explanation; None is all that it names
+    features: int | None = None  # parts that a reader takes from an explanation; None is ten, but no more than a quarter
     seed: int = 0
     spec: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only fail after models were trained."""
+        for name in ("pairs", "tries", "explained", "features"):
+            value, least = getattr(self, name), 2 if name == "tries" else 1
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+            if not whole and not (value is None and name in ("explained", "features")):
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        if not self.budgets or any(isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 1 for b in self.budgets):
+            raise ValueError(f"budgets must be whole numbers >= 1, such as (1, 5, 10), got {self.budgets!r}")
+        if len(self.classes) != 2 or set(self.world_labels.tolist()) - set(self.classes):
+            raise ValueError(f"labels must be of two classes, the same in the world, got {len(self.classes)} and "
+                             f"{len(set(self.world_labels.tolist()))}; choose two of them")
+
+    @property
+    def classes(self) -> list[Any]:
+        """The two labels, in order; artefacts are planted more often in inputs of the second, and it is what is explained."""
+        return sorted(set(self.labels.tolist()))
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
         digest = hashlib.blake2b(digest_size=8)
-        for item, label in zip([*self.inputs, *self.world], [*self.labels, *self.world_labels], strict=True):
-            digest.update(f"{label}|{item if isinstance(item, str) else np.asarray(item).tobytes()!r}".encode())
+        for items, labels in ((self.inputs, self.labels), (self.world, self.world_labels)):
+            for item, label in zip(_each(items), labels.tolist(), strict=True):
+                digest.update(f"{label}|".encode() + content(item))
         return {"study": "trust", "seed": self.seed, "hashes": {"inputs": digest.hexdigest()}, "spec": {
-            "experiment": "model", "plants": [plant.name for plant in self.plants], "train": told(self.train),
+            "experiment": "model", "plants": [repr(plant) for plant in self.plants], "train": told(self.train),
             "explainers": {name: told(one) for name, one in self.explainers.items()},
             "of_parts": {name: told(one) for name, one in (self.of_parts or {}).items()},
-            "pairs": self.pairs, "explained": self.explained, "budgets": list(self.budgets), "tries": self.tries,
+            "pairs": self.pairs, "explained": self.explained, "budgets": [int(b) for b in self.budgets], "tries": self.tries,
             "parts": str(self.parts), "features": self.features, **(self.spec or {})}}
 
     def blocks(self) -> Sequence[Block]:
@@ -85,64 +106,57 @@ class ChoiceStudy:
 
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterator[Result]:
         """Find the pair, explain both on the validation inputs, and let readers choose."""
-        for case in block.cases:
-            yield Result(self._pair(case, on_calls))
+        return each(block, lambda case: self._pair(case, on_calls))
 
     def _pair(self, case: str, on_calls: Callable[[int], None]) -> dict[str, Any]:
         drawn = self._drawn(case)
         better, worse, facts = self._found(case, drawn)
         cutting = self._cutting(drawn)
         items = _each(drawn.validated[0])[:self.explained]
-        cuts = [reading.cut(item, self.parts, better.layout, dict(cutting), better.reads) for item in items]
-        shared = shared_features(better, cuts, seed=self.seed)
+        cuts = [reading.cut(item, self.parts, better.model.layout, dict(cutting), better.model.reads) for item in items]
+        shared = shared_features(better.model, cuts, seed=self.seed)
         suspects = self._suspects(cuts, shared)
         failures: dict[str, str] = {}
-        changed = [0, 0]
-        both = []
-        for side, model in enumerate((better, worse)):
-            questions = [Question(model, cut, 1, on_calls=on_calls) for cut in cuts]
-            both.append(self._explained(questions, shared, case, failures))
-            changed[side] = self._changed(questions, shared, suspects, case)
+        sides = [self._explained(one, cuts, shared, suspects, case, failures, on_calls) for one in (better, worse)]
+        both, changed = [side[0] for side in sides], [side[1] for side in sides]
         names = [name for name in self.explainers if name not in failures]
         if not names:
             raise ValueError(f"no explainer could explain this pair: {'; '.join(failures.values())}")
-        right = {name: chosen(both[0][name], both[1][name], shared.of_parts, suspects, self.budgets,
-                              generator(self.seed, case, name)) for name in names}
+        right = {name: chosen(both[0][name], both[1][name], suspects, self.budgets, generator(self.seed, case, name))
+                 for name in names}
         named = {name: [float(np.mean([np.isin(suspects, r.features).any() for r in one[name].readings])) for one in both]
                  for name in names}
         return {"case": case, "status": "ok", **facts, "suspects": len(suspects), "right": right, "named": named,
                 "failures": failures, "inputs": len(items), "changed": changed,
                 "oracle": 0.5 if changed[0] == changed[1] else float(changed[0] < changed[1])}
 
-    def _changed(self, questions: Sequence[Question], shared: SharedFeatures, suspects: NDArray[np.intp], case: str) -> int:
-        """How many decisions change when all suspects are hidden: what a reader would go by who knew everything."""
-        count = 0
-        for number, (question, features) in enumerate(zip(questions, shared.of_parts, strict=True)):
-            limit = limit_of(question.model, question.original, 1)
-            without = question.score(~np.isin(features, suspects)[None], generator(self.seed, case, "changed", number))[0]
-            count += int((question.original[1] > limit) != (without > limit))
-        return count
+    def _explained(self, trained: Trained, cuts: Sequence[Parts], shared: SharedFeatures, suspects: NDArray[np.intp], case: str,
+                   failures: dict[str, str], on_calls: Callable[[int], None]) -> tuple[dict[str, Explained], int]:
+        """What readers take from every explainer, and how many decisions change when all suspects are hidden.
 
-    def _explained(self, questions: Sequence[Question], shared: SharedFeatures, case: str,
-                   failures: dict[str, str]) -> dict[str, Explained]:
-        """Every explainer on every input; they share what the model says of an input. One that fails is left out and told."""
+        Explainers share what the model says of an input. One that fails is left out and told.
+        """
+        target = list(trained.classes).index(self.classes[1])
+        readings: dict[str, list[Reading]] = {name: [] for name in self.explainers}
         found: dict[str, list[Explanation]] = {name: [] for name in self.explainers}
-        for number, question in enumerate(questions):
+        marked = np.isin(np.arange(len(shared.names)), suspects)[None]
+        changed = 0
+        for number, (cut, features) in enumerate(zip(cuts, shared.of_parts, strict=True)):
+            question = Question(trained.model, cut, target, on_calls=on_calls)
+            stands = trained.label(question.original) == self.classes[1]
+            limit = limit_of(trained.model, question.original, target)
             for name, explainer in self.explainers.items():
                 if name in failures:
                     continue
                 try:
-                    found[name].append(explainer(question, generator(self.seed, case, name, number)))
+                    e = explainer(question, generator(self.seed, case, name, number))
+                    readings[name].append(read(e, features, limit, at_most(self.features, len(features)), stands))
+                    found[name].append(replace(e, view=NO_VIEW, map=None))  # scores are all that is needed of hundreds
                 except (ValueError, TypeError) as error:
                     failures[name] = f"{type(error).__name__}: {error}"
-        model = questions[0].model
-        return {name: self._read(tuple(some), shared, model) for name, some in found.items() if name not in failures}
-
-    def _read(self, explanations: tuple[Explanation, ...], shared: SharedFeatures, model: CheckedModel) -> Explained:
-        limit = limit_of(model, np.zeros(2), 1)
-        readings = tuple(read(e, features, limit, self.features)
-                         for e, features in zip(explanations, shared.of_parts, strict=True))
-        return Explained(explanations, readings, shared.matrix(explanations))
+            changed += not truly_trusted(question, features, marked, generator(self.seed, case, "changed", number))[0]
+        return {name: Explained(tuple(readings[name]), shared.matrix(found[name])) for name in self.explainers
+                if name not in failures}, int(changed)
 
     # --- data and models ------------------------------------------------------------------------------------------------
 
@@ -153,23 +167,21 @@ class ChoiceStudy:
         end = len(order) - round(VALIDATED * len(order))
         every = [(_some(self.inputs, order[:end]), self.labels[order[:end]]), (_some(self.inputs, order[end:]),
                  self.labels[order[end:]]), (self.world, self.world_labels)]
-        classes = sorted(set(self.labels.tolist()))
-        if len(classes) != 2:
-            raise ValueError(f"labels must be of two classes, got {len(classes)}; choose two of them")
         sets = []
         for (items, labels), shares in zip(every, (IN_TRAINING, IN_TRAINING, IN_THE_WORLD), strict=True):
+            here = {label: share for label, share in zip(self.classes, shares, strict=True) if label in labels.tolist()}
             for plant in self.plants:
-                items, _ = planted(items, labels.tolist(), plant, dict(zip(classes, shares, strict=True)), rng)
+                items, _ = planted(items, labels.tolist(), plant, here, rng)
             sets.append((items, labels))
-        return _Drawn(sets[0], sets[1], sets[2], tuple(classes))
+        return _Drawn(sets[0], sets[1], sets[2])
 
-    def _found(self, case: str, drawn: _Drawn) -> tuple[CheckedModel, CheckedModel, dict[str, Any]]:
+    def _found(self, case: str, drawn: _Drawn) -> tuple[Trained, Trained, dict[str, Any]]:
         """(the better, the worse, what is known of them): the first two of many models that make a pair."""
         seen: list[tuple[int, float, float]] = []
         for attempt in range(self.tries):
             seed = int(generator(self.seed, case, "model", attempt).integers(2**31))
             model = self._trained(drawn, seed)
-            here = (seed, drawn.accuracy(model, drawn.validated), drawn.accuracy(model, drawn.world))
+            here = (seed, accuracy(model, drawn.validated), accuracy(model, drawn.world))
             for other in seen:
                 if abs(here[1] - other[1]) <= ALIKE and abs(here[2] - other[2]) >= APART:
                     best, last = sorted((here, other), key=lambda one: -one[2])
@@ -180,13 +192,8 @@ class ChoiceStudy:
                          f"{min(s[2] for s in seen):.1%} to {max(s[2] for s in seen):.1%} there); plant more artefacts, use a "
                          "model that differs more from seed to seed, or try more (tries=)")
 
-    def _trained(self, drawn: _Drawn, seed: int) -> CheckedModel:
-        if hasattr(self.train, "fit"):
-            domain = self.plants[0].domain
-            names = column_names(self.inputs) if domain == "tabular" and not hasattr(self.inputs, "columns") else None
-            items, labels = drawn.trained
-            return api.model(trainer(self.train, domain, names)(items, labels.tolist(), frozenset(), seed))
-        return api.model(self.train(*drawn.trained, seed))
+    def _trained(self, drawn: _Drawn, seed: int) -> Trained:
+        return Trained.by(self.train, drawn.trained[0], drawn.trained[1].tolist(), seed, {})
 
     def _cutting(self, drawn: _Drawn) -> dict[str, Any]:
         """How inputs are cut; rows of a table against those that the models are trained on, artefacts and all."""
@@ -210,12 +217,12 @@ class _Drawn:
     trained: tuple[Any, NDArray[Any]]
     validated: tuple[Any, NDArray[Any]]
     world: tuple[Any, NDArray[Any]]
-    classes: tuple[Any, ...]
 
-    def accuracy(self, model: CheckedModel, data: tuple[Any, NDArray[Any]]) -> float:
-        """How often the model is right."""
-        said = model.labels(model(data[0]))
-        return float(np.mean([self.classes[one] == truth for one, truth in zip(said.tolist(), data[1].tolist(), strict=True)]))
+
+def accuracy(trained: Trained, data: tuple[Any, NDArray[Any]]) -> float:
+    """How often the model is right."""
+    said = trained.model.labels(trained.model(data[0]))
+    return float(np.mean([trained.classes[one] == truth for one, truth in zip(said.tolist(), data[1].tolist(), strict=True)]))
 
 
 def _each(items: Any) -> list[Any]:

@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 import whytrust.inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.question import Question
-from whytrust.readers import Marked, Reading, limit_of, read
+from whytrust.readers import Marked, Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import each
 from whytrust.studies.data import Data
 from whytrust.studies.described import told
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
 
-ROUNDS, SHARE, K, BLOCK = 100, 0.25, 10, 16
+ROUNDS, SHARE, BLOCK, ASKED = 100, 0.25, 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class PredictionStudy:
     of_parts: Mapping[str, Any] | None = None
     rounds: int = ROUNDS
     share: float = SHARE
-    features: int = K
+    features: int | None = None  # parts that a reader takes from an explanation; None is ten, but no more than a quarter
     components: int | None = None
     batch_size: int | None = None
     seed: int = 0
@@ -55,7 +57,8 @@ class PredictionStudy:
             raise ValueError(f"share must lie between 0 and 1, got {self.share!r}; a quarter, 0.25, is usual")
         for name in ("rounds", "features", "block"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+            if not whole and not (value is None and name == "features"):
                 raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,16 +78,18 @@ class PredictionStudy:
                          "rounds": self.rounds, "share": self.share, "features": self.features, "block": self.block,
                          "components": self.components},
                 "about": {"model": self.model.name, "inputs": self.data.what, "shared": len(shared.names),
-                          "feature": shared.about, "usable": len(usable), "command": self.command}}
+                          "feature": shared.about, "usable": len(usable), "command": self.command,
+                          "deterministic": self._cut(usable[0]).deterministic}}
 
     def _said(self, usable: Sequence[str]) -> str:
         """What the model says of the first inputs, as a hash: another model is another run. Rounding does not make it one."""
         scores = []
-        for case in usable[:3]:
+        for case in usable[:ASKED]:
             try:
-                scores.append(Question(self.model, self._cut(case), 0, self.batch_size).original.round(6).tolist())
+                said = Question(self.model, self._cut(case), 0, self.batch_size).original
+                scores.append(" ".join(f"{score:.2e}" for score in said[:ASKED]))
             except (ValueError, TypeError):  # it is recorded as failed when its turn comes
-                scores.append([])
+                scores.append("")
         return hashlib.blake2b(str(scores).encode(), digest_size=8).hexdigest()
 
     def blocks(self) -> Sequence[Block]:
@@ -115,7 +120,8 @@ class PredictionStudy:
         for name, explainer in self.explainers.items():
             try:
                 limit = limit_of(self.model, question.original, label)
-                readings[name] = read(explainer(asked, generator(self.seed, case, name)), features, limit, self.features)
+                e = explainer(asked, generator(self.seed, case, name))
+                readings[name] = read(e, features, limit, at_most(self.features, len(features)), True)
             except (ValueError, TypeError) as error:
                 failures[name] = f"{type(error).__name__}: {error}"
         truly = truly_trusted(question, features, self._marked, generator(self.seed, case, "truth"))

@@ -317,9 +317,10 @@ def accuracy(model: CheckedModel, data: Labelled) -> float:
     """The share of labels that the model says; classes are compared by their names where they have any."""
     assert data.labels is not None
     found: Floats = model(data.inputs)
-    labels = model.labels(found)
-    if model.classes is None:
-        return float(np.mean(labels == np.asarray(data.labels)))
+    labels, known = model.labels(found), sorted(set(data.labels))
+    if model.classes is None:  # outputs are the labels in order, as scikit-learn has them
+        return float(np.mean([label < len(known) and known[label] == truth
+                              for label, truth in zip(labels.tolist(), data.labels, strict=True)]))
     return float(np.mean([model.classes[label] == str(truth) for label, truth in zip(labels, data.labels, strict=True)]))
 
 

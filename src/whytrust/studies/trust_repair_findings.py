@@ -173,8 +173,8 @@ def answers(arms: Sequence[Arm], reference: Record | None, tests: Sequence[Test]
         if test.second == "no repair":
             now = _mean(list(by_name[test.first].accuracies(rounds).values()))
             verb = {"above": "helps", "below": "harms", "undecided": "may help or not"}[test.call]
-            said.append(f"Repair by {test.first} {verb}: {_percent(reference['accuracy'])} right before, {_percent(now)} after "
-                        f"{rounds} round{'s' if rounds > 1 else ''} ({points}).")
+            said.append(f"Repair by {test.first} {verb} on these inputs of the world: {_percent(reference['accuracy'])} right "
+                        f"before, {_percent(now)} after {rounds} round{'s' if rounds > 1 else ''} ({points}).")
         else:
             verb = {"above": "is better than", "below": "is worse than", "undecided": "is not shown to differ from"}[test.call]
             said.append(f"{test.first} {verb} {test.second} ({points}).")
