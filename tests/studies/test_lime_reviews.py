@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 
 from studies import reviews as made
@@ -186,3 +188,14 @@ def test_with_the_real_reviews_the_authors_numbers_come_out(tmp_path):
     assert cells["books sparse-LR"]["lime"]["value"] > 0.97
     assert cells["books sparse-LR"]["authors"]["value"] < cells["books sparse-LR"]["lime"]["value"]
     assert cells["books sparse-LR"]["greedy"]["value"] == pytest.approx(0.643, abs=0.25)
+
+
+def test_a_forest_on_word_vectors_can_be_fitted_to_some_of_the_reviews_alone(folder, monkeypatch):
+    monkeypatch.setattr(lime_reviews.minilm, "word_vectors", lambda words: np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))
+    monkeypatch.setattr(lime_reviews, "RandomForestClassifier", lambda trees, random_state: RandomForestClassifier(5, random_state=random_state))
+    books = lime_reviews.Reviews.read(folder, "books")
+    pipeline = lime_reviews.MODELS["RF"](books)
+    assert len(cross_val_predict(pipeline, list(books.train), books.train_labels, cv=3)) == len(books.train)
+    assert pipeline.score(books.train, books.train_labels) > 0.8
+    np.testing.assert_allclose(pipeline[:-1].transform(["good1 bad1"])[0],
+                               pipeline[1].vectors[[pipeline[1].words.index(w) for w in ("good1", "bad1")]].mean(axis=0), rtol=1e-6)

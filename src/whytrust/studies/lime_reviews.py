@@ -116,9 +116,9 @@ def spread(count: int, scale: float) -> list[int]:
 # --- readable models --------------------------------------------------------------------------------------------------
 
 
-def bag() -> CountVectorizer:
-    """Which words are there, however often."""
-    return CountVectorizer(lowercase=False, binary=True, token_pattern=WORD)
+def bag(words: Sequence[str] | None = None) -> CountVectorizer:
+    """Which words are there, however often: those of the texts it is fitted to, or just these."""
+    return CountVectorizer(lowercase=False, binary=True, token_pattern=WORD, vocabulary=words)
 
 
 def sparse_regression(texts: Sequence[str], labels: NDArray[np.intp]) -> Pipeline:
@@ -201,10 +201,9 @@ def _machine(reviews: Reviews) -> Any:
 
 
 def _forest(reviews: Reviews) -> Any:
-    vectoriser = bag().fit(reviews.train)
-    words = [str(word) for word in vectoriser.get_feature_names_out()]
+    words = sorted(reviews.vocabulary)  # fixed, so that a copy fitted to some of the reviews still has a vector for each
     forest = RandomForestClassifier(1000, random_state=1)
-    return make_pipeline(vectoriser, MeanVector(words, minilm.word_vectors(words)), forest).fit(
+    return make_pipeline(bag(words), MeanVector(words, minilm.word_vectors(words)), forest).fit(
         reviews.train, reviews.train_labels)
 
 
