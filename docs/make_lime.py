@@ -1,7 +1,7 @@
 """The tables of docs/reproduce-lime.md from runs and their figures: `python docs/make_lime.py runs`.
 
-`runs` holds some of lime-fig6, lime-fig7, lime-table1 and lime-fig8, as `whytrust reproduce lime` writes them; what is not there is
-left out.
+`runs` holds some of lime-fig6, lime-fig7, lime-table1 and lime-fig8, as `whytrust reproduce lime` writes them; what is not
+there is left out.
 """
 
 from __future__ import annotations

@@ -259,3 +259,18 @@ def test_a_pick_needs_a_model_or_explanations():
         wt.pick(None, TEXTS)
     with pytest.raises(TypeError, match="has no option 'sampels'"):
         wt.pick(reasons, TEXTS, 2, sampels=9)
+
+
+@pytest.mark.parametrize("score", [0.3, 0.7, 1e6])
+def test_in_a_model_that_never_changes_its_mind_nothing_matters(score):
+    picked = wt.pick(lambda texts: np.full(len(texts), score), ["a warm film", "a dull one", "too long"], budget=2)
+    assert "Nothing matters" in str(picked)
+
+
+def test_a_folder_may_be_named_as_a_text(tmp_path):
+    (tmp_path / "one.txt").write_text("a warm film")
+    (tmp_path / "two.txt").write_text("a dull film")
+    picked = wt.pick(lambda texts: [("warm" in text) * 0.5 for text in texts], str(tmp_path), budget=1)
+    assert len(picked.explanations) == 2
+    with pytest.raises(ValueError, match="no such folder"):
+        wt.pick(len, str(tmp_path / "nowhere"))

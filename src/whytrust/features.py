@@ -33,6 +33,8 @@ NEAR = 0.03
 """Shares of an input's width by which places may differ and still be one: sizes leave different remainders."""
 NOISE = 1e-7
 """Of the largest score: what is smaller is what 32-bit numbers round, and no reason to call a feature seen."""
+ROUNDED = 1e-11
+"""Of the prediction: a model that never changes its mind still gets scores, of the last digits of its sums."""
 _NAME = 60
 
 
@@ -48,7 +50,7 @@ class SharedFeatures:
         """(n, features), sparse: the sum of |score| of the parts in each explanation, by feature.
 
         One explanation for each input, in the same order. Parts that an explanation leaves out count as 0, and so do scores
-        that are what numbers round: below NOISE of the largest of all.
+        that are what numbers round: below NOISE of the largest of all, or beside the prediction itself.
         """
         rows, columns, values = [], [], []
         given = list(explanations)
@@ -61,7 +63,8 @@ class SharedFeatures:
             kept = np.flatnonzero(np.ones(len(features), bool) if e.selected is None else e.selected)
             rows.append(np.full(len(kept), row))
             columns.append(features[kept])
-            values.append(np.abs(e.scores[kept]))
+            size = np.abs(e.scores[kept])
+            values.append(np.where(size > ROUNDED * abs(e.prediction), size, 0.0))
         sizes = np.concatenate(values)
         sizes[sizes < NOISE * sizes.max(initial=0.0)] = 0.0
         cells = (sizes, (np.concatenate(rows), np.concatenate(columns)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,10 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
         raise ValueError(f"target must be one class for all inputs, or None for the predicted one of each, got {target!r}")
     if isinstance(explainer, list | tuple):
         raise ValueError(f"explainer must be one explainer, whose explanations are then picked from, got {len(explainer)}")
-    items = reading.several(inputs, hyper_parameters)
+    if isinstance(inputs, str) and not Path(inputs).is_dir():
+        what = "this is one file" if Path(inputs).is_file() else "there is no such folder"
+        raise ValueError(f"inputs must be several to pick from, got {inputs!r}: {what}; pass a folder, a list or a DataFrame")
+    items = reading.several(Path(inputs) if isinstance(inputs, str) else inputs, hyper_parameters)
     if items is None:
         raise ValueError(f"inputs must be several to pick from, got {type(inputs).__name__}; pass a list, a folder, a "
                          "DataFrame, or for rows of an array background=")

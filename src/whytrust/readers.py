@@ -24,8 +24,8 @@ ADDS_UP = ("occlusion", "input_x_gradient", "integrated_gradients", "kernel_shap
 """Methods without a local model whose scores are still shares of the prediction."""
 USUAL, SHARE = 10, 4
 """Parts that a reader takes from an explanation, and of how many parts it takes one at most, unless it is told."""
-NOTHING = 1e-12
-"""A score of this size, beside the largest one, is none."""
+NOTHING, ROUNDED = 1e-12, 1e-11
+"""A score of this size, beside the largest one or beside the prediction, is none."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def limit_of(model: CheckedModel, scores: Floats, target: int) -> float:
 def named_parts(e: Explanation, most: int | None = None) -> NDArray[np.intp]:
     """The parts that an explanation names: selected, with a score that is not 0, at most `most`, largest first."""
     size = np.abs(e.scores)
-    named = size > NOTHING * max(float(size.max(initial=0.0)), NOTHING)
+    named = size > max(NOTHING * float(size.max(initial=0.0)), ROUNDED * abs(e.prediction))
     if e.selected is not None:
         named &= e.selected
     return np.array([part for part in e.order if named[part]][:most], dtype=np.intp)

@@ -91,6 +91,8 @@ class Trust:
     def save_html(self, path: str | os.PathLike[str] = "trust.html") -> Path:
         """Write that page."""
         file = Path(path)
+        if not file.parent.is_dir():
+            raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
         file.write_text(self.as_html(), encoding="utf-8", newline="\n")
         return file
 
@@ -183,6 +185,7 @@ class _Asked:
     seed: int
     limit: int | None
     options: dict[str, Any]
+    background: Any = None
 
     def study(self, experiment: str) -> Any:
         """The study of an experiment."""
@@ -195,18 +198,24 @@ class _Asked:
 
     def _prediction(self) -> Any:
         model, data, of_parts = self._given()
-        return PredictionStudy(model, data, self._contenders(USUAL, of_parts.get("background")), self.parts, of_parts,
+        return PredictionStudy(model, data, self._contenders(USUAL, self.background), self.parts, of_parts,
                                seed=self.seed, **self._taken(PredictionStudy))
 
     def _faithfulness(self) -> Any:
         model, data, of_parts = self._given()
         own = self._taken(trust_faithfulness.FaithfulnessStudy)
-        return trust_faithfulness.study(model, data, self._contenders(USUAL, of_parts.get("background")), self.parts, of_parts,
+        return trust_faithfulness.study(model, data, self._contenders(USUAL, self.background), self.parts, of_parts,
                                         self.labels, self.seed, **own)
 
     def _given(self) -> tuple[Any, Any, dict[str, Any]]:
         of_parts = self._of_parts()
-        return api.model(self.given), gather(self.inputs, of_parts.get("background")).limited(self.limit), of_parts
+        background, first = of_parts.get("background"), self.inputs[0] if isinstance(self.inputs, list | tuple) else None
+        rows = None if isinstance(first, str) else background  # of texts it is for explainers that learn from training texts
+        data = gather(self.inputs, rows).limited(self.limit)
+        if rows is None:
+            of_parts = {name: one for name, one in of_parts.items() if name != "background"}
+        self.background = background
+        return api.model(self.given), data, of_parts
 
     # --- about models to be trained -----------------------------------------------------------------------------------
 

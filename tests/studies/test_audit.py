@@ -323,7 +323,7 @@ def test_what_is_written_wrong_is_told_before_anything_is_done(tmp_path, wrong, 
 
 
 def test_one_input_is_no_audit():
-    with pytest.raises(ValueError, match="an audit needs several inputs"):
+    with pytest.raises(ValueError, match="this needs several inputs"):
         wt.audit(BOX, INPUTS[0], ["occlusion"])
 
 

@@ -161,6 +161,8 @@ def test_the_command_runs_resumes_and_reports(folder, tmp_path, capsys):
     assert (out / "tables.md").is_file()
     assert main(["reproduce", "lime", "fig7", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cases"]["done"] > 0
+    assert main(["reproduce", "lime", "fig6", "--out", str(out)]) == 2
+    assert "holds a run of fig7" in capsys.readouterr().err
     assert main(["report", str(out)]) == 0
     assert "Figure 7" in capsys.readouterr().out
     assert len(list(Store.open(out).records())) == lime_run.findings(out)["cases"]["done"]

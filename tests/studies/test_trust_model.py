@@ -155,3 +155,16 @@ def test_differences_are_paired_by_pair_of_models():
     assert tests["SP − RP, lime", "B ≤ 10"]["call"] == "above"
     assert tests["SP − RP, greedy", "B ≤ 20"]["call"] == "undecided"
     assert tests["lime − greedy, SP", "B ≤ 10"]["value"] == pytest.approx(0.5)
+
+
+def test_models_that_are_all_the_same_are_noticed_at_once(rng):
+    inputs, labels = texts(rng, 60)
+    calls = []
+
+    def same(items, targets, seed):
+        calls.append(seed)
+        return make_pipeline(CountVectorizer(), LogisticRegression()).fit(items, targets)
+
+    found = wt.trust(same, inputs, ["lime"], "model", labels=labels, pairs=1)
+    assert "same model for every seed" in found.findings["failures"][0]["error"]
+    assert len(calls) < 20

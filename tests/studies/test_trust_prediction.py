@@ -145,3 +145,27 @@ def test_what_cannot_be_done_is_one_clear_error(pipeline, texts, options, messag
 def test_no_input_that_can_be_used_is_an_error(pipeline):
     with pytest.raises(ValueError, match="none of the 2 inputs can be used"):
         wt.trust(pipeline, ["!!", "??"], ["lime"])
+
+
+def test_the_same_input_again_is_no_new_evidence(pipeline, texts):
+    once = wt.trust(pipeline, texts[:8], ["lime", "occlusion"], rounds=10)
+    often = wt.trust(pipeline, texts[:8] * 5, ["lime", "occlusion"], rounds=10)
+    assert any("8 differ" in note for note in often.findings["notes"])
+    widths = [row["F1"]["high"] - row["F1"]["low"] for found in (once, often) for row in found.table() if row["explainer"] == "trust everything"]
+    assert widths[1] > 0.6 * widths[0]  # not less than half of it, as forty different inputs would give
+    assert "Nothing can be said" in wt.trust(pipeline, texts[:1] * 4, ["occlusion"], rounds=5).verdicts()[0]
+
+
+def test_an_explainer_that_explains_nothing_is_left_out_and_named(pipeline, texts):
+    def never(question, rng):
+        raise ValueError("not today")
+
+    found = wt.trust(pipeline, texts[:6], {"lime": "lime", "never": never}, rounds=5)
+    assert {row["explainer"] for row in found.table()} == {"lime", "random", "trust everything"}
+    assert any("never explained none" in note for note in found.findings["notes"])
+
+
+def test_windows_get_their_training_texts(pipeline, texts):
+    found = wt.trust(pipeline, texts[:6], ["parzen"], rounds=5, background=texts)
+    assert found.findings["cases"]["failed"] == 0
+    assert not found.findings["failures"]

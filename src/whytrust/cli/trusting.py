@@ -92,8 +92,8 @@ def _show(found: Trust, options: argparse.Namespace) -> int:
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(found.to_json()))
-    elif not options.html:
-        print(found)
+    else:
+        print(found if not options.html else "\n".join(found.verdicts()))
     return 1 if found.findings["cases"]["failed"] else 0
 
 

@@ -45,7 +45,7 @@ class Parzen:
     deviations (categories by 0 and 1), images and sounds value by value, in standard deviations too, and the mean of a part.
 
     `width` is σ in these units, or "auto": the one of a grid that best predicts held-out labels by cross-validation, of equals
-    the smallest. `soft` fits the model's scores and not its labels; `labels` are fitted in place of what the model says, and
+    the largest. `soft` fits the model's scores and not its labels; `labels` are fitted in place of what the model says, and
     it is then not asked. `features` keeps the parts of largest slope. `local_prediction` is the windows' own P(target) at the
     input, and `settings["agreement"]` how often they say of held-out training inputs what they were fitted to.
 
@@ -83,6 +83,7 @@ class Parzen:
         prediction = fitted.windows.value(x, worth)
         slope = fitted.windows.gradient(x, worth)
         scores, origin = fitted.vectors.per_part(slope, parts), fitted.vectors.origin(parts)
+        scores = np.where(np.abs(scores) > NOTHING, scores, 0.0)
         limit, kept = most(self.features), np.ones(question.d, dtype=bool)
         if limit is not None and limit < question.d:
             kept[np.argsort(-np.abs(scores), kind="stable")[limit:]] = False
@@ -272,14 +273,19 @@ def _fitted(how: Parzen, question: Question) -> _Fitted:
     held_out = folds_of(len(rows))[1]
     if classes == 1:
         errors = [float(((one - truth[held_out]) ** 2).mean()) for one in said]
-        best, spread = int(np.argmin(errors)), float(truth[held_out].var())
+        best, spread = _last(np.argmin, errors), float(truth[held_out].var())
         agreement, follows = None, 1 - errors[best] / spread if spread > 0 else 1.0
     else:
         rates = [float((one == truth[held_out]).mean()) for one in said]
-        best = int(np.argmax(rates))
+        best = _last(np.argmax, rates)
         agreement, follows = rates[best], None
     told = "labels that were given" if how.labels is not None else "the model's scores" if soft else "the model's labels"
     return _Fitted(vectors, Windows(rows, float(widths[best])), values, told, agreement, follows, asked)
+
+
+def _last(best: Callable[[Any], Any], values: list[float]) -> int:
+    """Of equally good widths the largest: windows that are narrower than they need be are flat nearly everywhere."""
+    return len(values) - 1 - int(best(values[::-1]))
 
 
 def _judged(values: NDArray[Any], model: CheckedModel) -> tuple[Callable[[Floats], Any], NDArray[Any], Any]:

@@ -115,7 +115,7 @@ def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
     if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 2 and inputs.shape[1] >= reading.WHOLE_SOUND:
         return list(inputs)  # waveforms
     if several is None:
-        raise ValueError("an audit needs several inputs: a folder of images or sounds, a list, or an array with one input a "
+        raise ValueError("this needs several inputs: a folder of images or sounds, a list, or an array with one input a "
                          "row, got "
                          f"{type(inputs).__name__}{f' of shape {np.shape(inputs)}' if hasattr(inputs, 'shape') else ''}")
     return several

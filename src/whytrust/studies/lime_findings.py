@@ -13,7 +13,7 @@ from whytrust import stats
 from whytrust.core import Floats
 from whytrust.store import Store, plain
 from whytrust.studies import trust_findings
-from whytrust.studies.lime_faithful import K
+from whytrust.studies.lime_faithful import SAMPLES, K
 from whytrust.studies.lime_published import CITATION, FAITHFUL, TRUST, published
 from whytrust.studies.mistrust import EVERYTHING, summary
 from whytrust.studies.trust_findings import Records, common, p_words
@@ -119,10 +119,10 @@ def _faithful_words(name: str, kind: str, cell: Mapping[str, Recall]) -> str:
     theirs = {r: published(FAITHFUL, name, kind, PUBLISHED_AS[r]) for r in ("random", "parzen", "greedy", row)}
     off = [f"{LABELS[r].lstrip('… ')} ({100 * cell[r].value - value:+.1f})" for r, value in theirs.items()
            if value is not None and not cell[r].is_near(value)]
-    told = (f"each within {NEAR:g} points of the published one, or within what ties and the draw of random words move it by"
-            if not off else f"not near the published ones: {', '.join(off)}")
+    told = (f"{len(theirs) - len(off)} of the paper's {len(theirs)} numbers come out within {NEAR:g} points, or within what "
+            f"ties and the draw of random words move them by{'; not ' + ', '.join(off) if off else ''}")
     return (f"{name}, {kind.replace('-', ' ')}: LIME finds {ours:.1%} of the words that the model uses, where {ceiling:.1%} "
-            f"can be found at all. The four numbers of the paper are {told}.")
+            f"can be found at all. {told}.")
 
 
 def _over_splits(done: Records, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,9 +146,11 @@ def _mean(values: Floats) -> str:
 
 
 def _faithful_notes(spec: Mapping[str, Any], done: Records) -> list[str]:
+    whole = [] if spec["scale"] == 1 and spec["samples"] == SAMPLES else [
+        f"Scale {spec['scale']:g} and N = {spec['samples']:,}: not the paper's size, and not to be compared with it."]
     return [
-        f"N = {spec['samples']:,} samples, K = {K} words; reviews in which the model uses no word are left out, as there is "
-        "nothing to find.",
+        *whole, f"N = {spec['samples']:,} samples, K = {K} words; reviews in which the model uses no word are left out, as "
+        "there is nothing to find.",
         "As the authors ran it: masks drawn one by one, scores centred by their plain mean, no intercept. Where the score "
         "never varies the lasso's path is empty, and the authors' loop then keeps every word: an explanation that names "
         "everything finds everything, and it is that which makes 97 % of trees. Scored honestly it finds nothing.",

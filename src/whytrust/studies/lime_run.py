@@ -67,12 +67,23 @@ def lime(asked: Asked) -> Path:
         return lime_religion.run(asked.experiment, asked.data, asked.scale, asked.folder, asked.jobs, asked.seed, asked.samples)
     if asked.experiment in PETS:
         return lime_pets.run(asked.data, asked.scale, asked.folder, asked.jobs, asked.seed, asked.samples)
+    there = asked.folder / "manifest.json"
+    if asked.data is None and there.is_file() and _held(Store.open(asked.folder)) != asked.experiment:
+        raise ValueError(f"{asked.folder} holds a run of {_held(Store.open(asked.folder))}, not of {asked.experiment}; name "
+                         "the folder of that one (--out)")
     if asked.data is not None:
         for place, study in _studies(asked).items():
             engine.run(study, asked.folder / place, asked.jobs, label=f"reproducing {asked.experiment} {place}".rstrip())
     lime_figures.draw(findings(asked.folder), asked.experiment, asked.folder / "figures")
     (asked.folder / "tables.md").write_text(report(asked.folder), encoding="utf-8")
     return asked.folder
+
+
+def _held(store: Store) -> str:
+    """Which experiment a run is of."""
+    spec = store.manifest["spec"]
+    data = (spec.get("datasets") or [""])[0]
+    return "table1" if spec.get("kind") == "trust" else {"books": "fig6", "dvd": "fig7"}.get(data, "")
 
 
 def _studies(asked: Asked) -> dict[str, Any]:

@@ -6,7 +6,7 @@ them; a reader sees only the explanation. Both answers are given for many draws 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -22,8 +22,8 @@ EVERYTHING = "trust everything"
 REPEATS = 25
 """How often hidden parts are drawn anew where they are drawn at random; the mean decides."""
 PIECE = 4096
-ONE, SOME = 1.0, 0.25
-"""The least errors that are believed, in cases: of an F1, one case that goes the other way; of a difference, a part of one."""
+LEAST = 0.25
+"""The least error that is believed, in cases: with fewer than forty cases, or all alike, their spread says too little."""
 Flags = NDArray[np.bool_]
 
 
@@ -89,35 +89,42 @@ def tables(records: Sequence[Mapping[str, Any]], rounds: int) -> tuple[Flags, di
     return truly, {**said, EVERYTHING: np.ones_like(truly)}
 
 
-def scored(truly: Flags, said: Flags) -> tuple[float, Floats]:
-    """F1 of "trustworthy", the mean over rounds; and the same without each prediction in turn."""
-    return float(f1(said, truly).mean()), without_each(truly, said)
+def scored(truly: Flags, said: Flags, sources: Sequence[Hashable] | None = None) -> tuple[float, Floats]:
+    """F1 of "trustworthy", the mean over rounds; and the same without each source in turn (without each prediction)."""
+    return float(f1(said, truly).mean()), without_each(truly, said, sources)
 
 
-def without_each(truly: Flags, said: Flags) -> Floats:
-    """(predictions,): the mean F1 over rounds when one prediction is left out."""
-    hits, every = said & truly, said.astype(np.int64) + truly
-    both = 2.0 * (hits.sum(axis=1, keepdims=True) - hits)
-    all_ = every.sum(axis=1, keepdims=True) - every
+def without_each(truly: Flags, said: Flags, sources: Sequence[Hashable] | None = None) -> Floats:
+    """(sources,): the mean F1 over rounds when the predictions of one source are left out."""
+    hits, every = (said & truly).astype(np.int64), said.astype(np.int64) + truly
+    if sources is not None:
+        place = {source: i for i, source in enumerate(dict.fromkeys(sources))}
+        member = np.eye(len(place), dtype=np.int64)[[place[source] for source in sources]]
+        own_hits, own_every = hits @ member, every @ member
+    else:
+        own_hits, own_every = hits, every
+    both = 2.0 * (hits.sum(axis=1, keepdims=True) - own_hits)
+    all_ = every.sum(axis=1, keepdims=True) - own_every
     return np.asarray(np.divide(both, all_, out=np.ones(both.shape), where=all_ > 0).mean(axis=0))
 
 
-def summary(records: Sequence[Mapping[str, Any]], rounds: int, rivals: Sequence[str] = ()) -> dict[str, Any]:
+def summary(records: Sequence[Mapping[str, Any]], rounds: int, rivals: Sequence[str] = (),
+            sources: Sequence[Hashable] | None = None) -> dict[str, Any]:
     """F1, precision and recall of each explainer's reader; and by how much each is above trusting everything, and its rivals.
 
-    Intervals leave out one prediction at a time: they say what other inputs would give, not other rounds. p-values of all
-    comparisons share their 5 % (Holm).
+    Intervals leave out one prediction at a time, or all of one source (the same input twice is one source): they say what other
+    inputs would give, not other rounds. p-values of all comparisons share their 5 % (Holm).
     """
     truly, said = tables(records, rounds)
-    values = {name: scored(truly, one) for name, one in said.items()}
-    rows = {name: {**_within(stats.jackknife(*values[name], ONE)), "precision": _ratio(one & truly, one),
+    values = {name: scored(truly, one, sources) for name, one in said.items()}
+    rows = {name: {**_within(stats.jackknife(*values[name], LEAST)), "precision": _ratio(one & truly, one),
                    "recall": _ratio(one & truly, truly), "trusted": float(one.mean())} for name, one in said.items()}
     pairs = {}
     for name in said:
         for rival in (EVERYTHING, *rivals):
             if name not in (rival, EVERYTHING) and rival in said:
                 pairs[name, rival] = stats.jackknife(values[name][0] - values[rival][0], values[name][1] - values[rival][1],
-                                                     SOME)
+                                                     LEAST)
     adjusted = stats.holm([one.p for one in pairs.values()])
     tests = [{"name": name, "rival": rival, **asdict(one), "p": float(p), "low": max(one.low, -1.0), "high": min(one.high, 1.0)}
              for ((name, rival), one), p in zip(pairs.items(), adjusted, strict=True)]

@@ -55,11 +55,15 @@ def prediction(store: Store) -> dict[str, Any]:
                              "near the border of a decision the truth itself is unsure, and no reader can reach an F1 of 1.")
     if partly:
         data["notes"].append(f"{partly} inputs are left out, for an explainer failed on them: all are compared on the same.")
-    if len(done) < 2:
-        data["answer"] = [f"Nothing can be said: {len(done)} predictions were explained by every explainer, and at least 2 are "
-                          "needed."]
+    if len({store.manifest["hashes"][r["case"]] for r in done}) < 2:
+        data["answer"] = [f"Nothing can be said: {len(done)} predictions were explained by every explainer, and at least 2 of "
+                          "different inputs are needed."]
         return dict(plain(data))
-    found = summary(done, spec["rounds"], ("random",))
+    hashes = store.manifest["hashes"]
+    sources = [hashes[r["case"]] for r in done]
+    found = summary(done, spec["rounds"], ("random",), sources)
+    if len(set(sources)) < len(sources):
+        data["notes"].append(f"Of {len(sources)} inputs {len(set(sources))} differ; the same input again is no new evidence.")
     weighs = {name: all(r["weighs"][name] for r in done) for name in asked}
     data["answer"] = _said(found, asked)
     data["tables"] = [_f1_table(found, weighs)]
@@ -110,16 +114,19 @@ def _said(found: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
         if name not in asked or name == "random":
             continue
         test = next(t for t in found["tests"] if t["name"] == name and t["rival"] == EVERYTHING)
+        points = (f"{100 * abs(test['value']):.1f} points {'above' if test['value'] > 0 else 'below'} trusting everything, "
+                  f"{100 * test['low']:+.1f} to {100 * test['high']:+.1f}")
         call = ("whether that helps is undecided" if test["p"] > stats.LEVEL else
                 "better than trusting everything" if test["value"] > 0 else "worse than trusting everything")
-        words.append(f"Readers of {name} reach an F1 of {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f}): {call}.")
+        words.append(f"Readers of {name} reach an F1 of {row['value']:.3f}: {call} ({points}).")
     words.append(f"Trusting every prediction, without any explanation, gives {line:.3f}.")
     return words
 
 
 def _cautions(found: Mapping[str, Any]) -> list[str]:
-    notes = ["Intervals and p-values are for other inputs like these, with each left out in turn (jackknife); p-values share "
-             "their 5 % (Holm)."]
+    notes = ["Intervals and p-values are for other inputs like these, with each left out in turn (jackknife), and never "
+             "narrower than a quarter of a prediction makes them; p-values share their 5 % (Holm), so that an interval may "
+             "leave out 0 where the verdict is still undecided."]
     if found["trustworthy"] > 0.99:
         notes.append("Hardly any prediction changes without the untrustworthy features: there was next to nothing to mistrust. "
                      "A model that never changes its mind cannot tell explainers apart here.")
@@ -146,7 +153,7 @@ def model(store: Store) -> dict[str, Any]:
     if len(done) < 2 or not names:
         data["answer"] = [f"Nothing can be said: {len(done)} pairs of models were found and explained, at least 2 are needed."]
         return dict(plain(data))
-    budgets = spec["budgets"]
+    budgets = [b for b in spec["budgets"] if b <= min(r["inputs"] for r in done)] or spec["budgets"][:1]
     tests = comparisons(done, names, budgets)
     data["answer"] = _chosen_words(done, names, budgets, tests)
     data["charts"] = [_choice_chart(done, names, budgets)]
@@ -187,7 +194,8 @@ def _chosen_words(records: Records, names: Sequence[str], budgets: Sequence[int]
     for name in names:
         sp, rp = (rate_at(records, name, how, place)["value"] for how in HOW)
         words.append(f"Readers of {budgets[place]} explanations by {name} choose the better model in {sp:.0%} of "
-                     f"{len(records)} pairs when explanations are picked for coverage (SP), in {rp:.0%} when at random (RP).")
+                     f"{len(records)} pairs when explanations are picked for coverage (SP), in {rp:.0%} when at random (RP); a "
+                     "tie counts half.")
     oracle = stats.rate([r["oracle"] for r in records], grain=0.5)
     words.append(f"A reader who knew how many decisions rest on the artefacts would choose rightly in {oracle.value:.0%} "
                  f"({oracle.low:.0%} to {oracle.high:.0%}): what else the two models differ in is chance, and no explanation "

@@ -32,6 +32,8 @@ from whytrust.views import TextView
 
 TRIES = 400
 """Models that are trained, at most, until a pair is found."""
+ENOUGH = 8
+"""So many models that are all alike show that the seed changes nothing."""
 VALIDATED = 0.2
 """The share of the given inputs that models are validated, and explained, on."""
 ALIKE, APART = 0.001, 0.05
@@ -78,6 +80,7 @@ class ChoiceStudy:
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
         if not self.budgets or any(isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 1 for b in self.budgets):
             raise ValueError(f"budgets must be whole numbers >= 1, such as (1, 5, 10), got {self.budgets!r}")
+        object.__setattr__(self, "budgets", tuple(sorted({int(b) for b in self.budgets})))
         if len(self.classes) != 2 or set(self.world_labels.tolist()) - set(self.classes):
             raise ValueError(f"labels must be of two classes, the same in the world, got {len(self.classes)} and "
                              f"{len(set(self.world_labels.tolist()))}; choose two of them")
@@ -188,6 +191,9 @@ class ChoiceStudy:
                     facts = {"validation": [best[1], last[1]], "world": [best[2], last[2]], "trained": attempt + 1}
                     return self._trained(drawn, best[0]), self._trained(drawn, last[0]), facts
             seen.append(here)
+            if len(seen) == ENOUGH and len({one[1:] for one in seen}) == 1:
+                raise ValueError(f"the first {ENOUGH} models were right equally often everywhere: training gives the same "
+                                 "model for every seed; pass an estimator that draws at random, or a function of its seed")
         raise ValueError(f"no two of {self.tries} models were equal on validation and {APART:.0%} apart in the world (they had "
                          f"{min(s[2] for s in seen):.1%} to {max(s[2] for s in seen):.1%} there); plant more artefacts, use a "
                          "model that differs more from seed to seed, or try more (tries=)")

@@ -110,7 +110,8 @@ class RepairStudy:
         wrong = [one for one in self.picks if one not in PICKS]
         if wrong or not self.picks:
             raise ValueError(f"picks must be some of {', '.join(PICKS)}, got {list(self.picks)}")
-        if not self.readers or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in self.readers):
+        several = isinstance(self.readers, tuple | list) and len(self.readers) > 0
+        if not several or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in self.readers):
             raise ValueError(f"readers must be whole numbers >= 1, one a round, such as (10, 5, 5), got {self.readers!r}")
         if not all(0 <= share <= 1 for share in (self.overlooks, self.misjudges)):
             raise ValueError("overlooks and misjudges must be chances between 0 and 1, got "
