@@ -61,11 +61,12 @@ def open_text(estimator: Any, method: str, parts: Any) -> Callable[[Masks], Any]
 def _quick(steps: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """The steps after the vectoriser; machines with kernels, and trees, are asked about many masks in ways of their own."""
     *before, (name, last) = steps
-    if "sklearn.svm" in sys.modules:
-        from whytrust.backends import sklearn_kernels  # slow to import, as above
+    home = type(last).__module__  # only who has such a model waits for what handles it
+    if home.startswith(("sklearn.svm", "sklearn.calibration")):
+        from whytrust.backends import sklearn_kernels
 
         last = sklearn_kernels.quickened(last)
-    if "sklearn.tree" in sys.modules and not before:  # what comes between makes of a few words many numbers
+    elif home.startswith(("sklearn.tree", "sklearn.ensemble")) and not before:  # what comes between makes few words many numbers
         from whytrust.backends import sklearn_trees
 
         last = sklearn_trees.quickened(last)

@@ -15,7 +15,7 @@ from whytrust.studies.mistrust import EVERYTHING
 
 BLUE, ORANGE, GREY, DARK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
 BARS = {"random": ("random", GREY), "parzen": ("Parzen", GREY), "greedy": ("greedy", GREY),
-        "authors": ("LIME,\nauthors", ORANGE), "lime": ("LIME,\nour default", BLUE)}
+        "authors": ("LIME,\nauthors", ORANGE), "lime": ("LIME,\ndefault", BLUE)}
 LINES = {"SP-lime": (BLUE, "o", "-"), "RP-lime": (BLUE, "s", "--"), "SP-greedy": (ORANGE, "o", "-"),
          "RP-greedy": (ORANGE, "s", "--"), "SP-random": (GREY, "", "-"), "RP-random": (GREY, "", ":"),
          "knows all": (DARK, "", "-.")}
@@ -56,7 +56,9 @@ def faithful(found: Found) -> Any:
             empty = 100 * cell["authors, empty path"]["value"]
             axes.plot([3], [empty], marker="_", markersize=26, color=ORANGE, markeredgewidth=2)
             axes.annotate(f"{empty:.0f} if an empty\npath names all", (3, empty), fontsize=7.5, ha="center", va="bottom",
-                          xytext=(0, 3), textcoords="offset points")
+                          xytext=(0, 5), textcoords="offset points")
+        if axes is not panels[0]:
+            axes.get_legend().remove()
         axes.set_title(f"{name}: {'sparse logistic regression' if kind != 'tree' else 'decision tree'}", fontsize=10)
         axes.set_ylim(0, 112)
     panels[0].set_ylabel("recall of the words that the model uses (%)", fontsize=9)
@@ -73,7 +75,7 @@ def _bars(axes: Any, rates: Mapping[str, Any], theirs: Mapping[str, float | None
             axes.plot([place], [theirs[row]], marker="D", markersize=6, markerfacecolor="white", markeredgecolor=DARK,
                       linestyle="none", label="published" if place == 0 else None, zorder=5)
     axes.set_xticks(range(len(rates)), [BARS[row][0] for row in rates], fontsize=8.5)
-    axes.legend(loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(0, 0.86))
+    axes.legend(loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(-0.03, 0.42))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 

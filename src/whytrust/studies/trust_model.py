@@ -120,7 +120,8 @@ class ChoiceStudy:
         shared = shared_features(better.model, cuts, seed=self.seed)
         suspects = self._suspects(cuts, shared)
         failures: dict[str, str] = {}
-        sides = [self._explained(one, cuts, shared, suspects, case, failures, on_calls) for one in (better, worse)]
+        sides = [self._explained(one, cuts, shared, suspects, f"{case} {side}", failures, on_calls)
+                 for side, one in (("better", better), ("worse", worse))]
         both, changed = [side[0] for side in sides], [side[1] for side in sides]
         names = [name for name in self.explainers if name not in failures]
         if not names:
