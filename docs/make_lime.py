@@ -7,6 +7,7 @@ there is left out.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,25 @@ def rows(lines: list[list[str]]) -> str:
     return "\n".join([head, "|" + "---|" * len(lines[0]), *body])
 
 
+def head(key: str) -> list[str]:
+    """What is told of one readable model."""
+    kind = key.split(" ")[1]
+    return [f"{kind.replace('-', ' ')}, here", *(["five trees"] if kind == "tree" else []), "published"]
+
+
 def faithful(found: dict[str, Any]) -> str:
     """Figures 6 and 7: the authors' split, then all splits."""
     kinds = list(found["cells"])
-    lines = [["", *(word for key in kinds for word in (f"{key.split(' ')[1].replace('-', ' ')}, here", "published"))]]
+    lines = [["", *(word for key in kinds for word in head(key))]]
     for row in next(iter(found["cells"].values())):
         cells = []
         for key in kinds:
             one, (name, kind) = found["cells"][key][row], key.split(" ")
             theirs = published(FAITHFUL, name, kind, PUBLISHED_AS.get(row, ""))
             beside = theirs is not None and (row != "authors, empty path" or kind == "tree")
-            cells += [f"{100 * one['value']:.1f} ({100 * one['low']:.1f}–{100 * one['high']:.1f})",
-                      f"{theirs:.1f}" if beside else ""]
+            cells.append(f"{100 * one['value']:.1f} ({100 * one['low']:.1f}–{100 * one['high']:.1f})")
+            cells += [f"{100 * one['least']:.1f}–{100 * one['most']:.1f}"] if kind == "tree" else []
+            cells.append(f"{theirs:.1f}" if beside else "")
         lines.append([SHORT[row], *cells])
     splits = next((table for table in found["tables"] if table["title"] == "Over splits"), None)
     more = "" if splits is None else "\n\nOver splits:\n\n" + rows([splits["columns"], *splits["rows"]])
@@ -94,6 +102,7 @@ if __name__ == "__main__":
         picture = PAGE.parent / "pictures" / f"lime-{experiment}.png"
         small(folder / "figures" / f"lime-{experiment}.png", picture)
         found = lime_run.findings(folder)
-        words = "\n".join(f"- {words}" for words in found["answer"]) if experiment != "fig8" else ""
+        said = found["answer"] if experiment != "fig8" else []
+        words = "\n".join(textwrap.fill(one, 126, initial_indent="- ", subsequent_indent="  ") for one in said)
         made.append(f"## {title}\n\n![{title}](pictures/{picture.name})\n\n{words}\n\n{tell(found)}")
     rewrite(PAGE, "\n".join(made))

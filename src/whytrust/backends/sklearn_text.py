@@ -66,7 +66,7 @@ def _quick(steps: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
         from whytrust.backends import sklearn_kernels
 
         last = sklearn_kernels.quickened(last)
-    elif home.startswith(("sklearn.tree", "sklearn.ensemble")) and not before:  # what comes between makes few words many numbers
+    elif home.startswith(("sklearn.tree", "sklearn.ensemble")) and not before:  # what comes between makes many numbers
         from whytrust.backends import sklearn_trees
 
         last = sklearn_trees.quickened(last)
