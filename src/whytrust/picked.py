@@ -27,6 +27,8 @@ REPEATS = 100
 NAMED = 6
 """Newly covered features that are named in a line; the others are counted."""
 
+NEARLY_ALL = 0.95
+"""A first pick that covers more than this leaves nothing to pick."""
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -135,6 +137,9 @@ class Picked(Sequence[Any]):
     def notes(self) -> tuple[str, ...]:
         """What to know before believing it."""
         told = dict.fromkeys(note for p in self.picks for note in p.notes)
+        if len(self.indices) > 1 and self.method == "submodular" and all(p.coverage[0] > NEARLY_ALL for p in self.picks):
+            told["The first explanation names nearly all that matters, so that the others add nothing: keep fewer parts in "
+                 "each with features=, such as features=3."] = None
         if self.failed:
             first = min(self.failed)
             told[f"{count(len(self.failed), 'input')} of {len(self.sides[0].explanations)} could not be explained and "

@@ -105,6 +105,8 @@ def _loaded(options: argparse.Namespace, trains: bool) -> loading.Loaded:
     demo = demos.load(options.model.partition(":")[2]) if options.model.startswith("demo:") else None
     made = loading.attribute(options.model) if demo is None else demo.model
     if isinstance(made, BaseEstimator):
+        if hasattr(made, "classes_"):
+            print(f"whytrust: {options.model} is fitted, and is trained anew here", file=sys.stderr)
         made = clone(made)
     elif demo is not None or not callable(made):
         raise ValueError(f"experiment {options.experiment} trains models, and {options.model} cannot be trained again here; "
