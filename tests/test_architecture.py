@@ -12,7 +12,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # Lower layers first; a module may import its own layer's unit and anything below, never above nor a sibling.
 LAYERS = [
     {"checked", "memory"},
-    {"core"},
+    {"core", "manifests"},
     {"question"},
     {"views", "progress"},
     {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "stats", "store"},

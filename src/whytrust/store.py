@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import near
+from whytrust.manifests import differences
 
 try:
     import fcntl
@@ -190,24 +191,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return held
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else key)
-    else:
-        yield path or "spec", json.dumps(value, sort_keys=True)
-
-
-def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Which keys of two manifests differ, and how; the cases are told by their number alone."""
-    old, new = ({**dict(_leaves(one.get("spec"), "")), "seed": json.dumps(one.get("seed")),
-                 **dict(_leaves(one.get("hashes"), "hashes")), "blocks": str(len(one["blocks"])),
-                 "cases": str(sum(len(block["cases"]) for block in one["blocks"]))} for one in (was, now))
-    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    told = [f"{key} was {old.get(key, 'not there'):.60}, now {new.get(key, 'not there'):.60}" for key in keys[:4]]
-    return ", ".join(told + [f"and {len(keys) - 4} more"] * (len(keys) > 4)) or "as many cases, but other ones"
-
-
 def _refuse_foreign(folder: Path) -> None:
     """Never fill a folder that holds something else."""
     if folder.exists() and not folder.is_dir():
@@ -284,7 +267,7 @@ class Store:
         if (self.folder / "manifest.json").exists():
             held = _read_manifest(self.folder)
             if held["identity"] != self.manifest["identity"]:
-                raise ValueError(f"{self.folder} holds a run of another spec: {_differences(held, self.manifest)}; "
+                raise ValueError(f"{self.folder} holds a run of another spec: {differences(held, self.manifest)}; "
                                  "choose another folder (out=, --out), or delete it")
             self.manifest = held
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +14,7 @@ from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator
 from whytrust.engine import single_threaded
 from whytrust.explanation import Explanation
-from whytrust.studies.described import told
 
-LONG = 500
-"""Letters of a setting that a run's manifest has room for."""
 SAME = 0.02
 """How far, beside the range of an input's values, they may lie from one that is as good as the same."""
 
@@ -79,12 +75,6 @@ def stays(parts: Parts, held: NDArray[np.bool_]) -> bool:
         return False
     hidden, whole = parts.compose(np.stack([~held, np.ones_like(held)]), generator(0))
     return bool(np.allclose(hidden, whole, rtol=0, atol=SAME * max(float(np.ptp(whole)), 1e-12)))
-
-
-def words(obj: Any) -> str:
-    """What something is, its settings included, the same the next time; what is long, by a hash."""
-    found = str(told(obj))
-    return found if len(found) < LONG else f"{type(obj).__name__} {hashlib.blake2b(found.encode(), digest_size=6).hexdigest()}"
 
 
 def content(item: Any) -> bytes:

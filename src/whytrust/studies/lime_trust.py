@@ -19,7 +19,7 @@ from whytrust.store import Block, Result
 from whytrust.studies import lime_reviews
 from whytrust.studies.casewise import each, in_blocks
 from whytrust.studies.interpretable import bag_columns
-from whytrust.studies.lime_faithful import BLOCK, SAMPLES, K, authors_lime, windows
+from whytrust.studies.lime_faithful import BLOCK, SAMPLES, K, authors_lime, removed, windows
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
 
 ROUNDS, SHARE = 100, 0.25
@@ -84,7 +84,8 @@ class TrustStudy:
             drawn = np.unique(rng.integers(0, question.d, K))
             return Reading(features[drawn], np.ones(len(drawn)))
         if explainer == "greedy":
-            return read(Greedy(features=K)(question, rng), features, 0.5)
+            named = removed(Greedy(features=K)(question, rng))  # with words that changed nothing: the authors' greedy goes on
+            return Reading(features[named], np.ones(len(named)))
         if explainer == "parzen":
             fitted = windows(self.data, name, lime_reviews.AUTHORS_SPLIT, kind, WIDTHS[name][kind], 5)
             reading = read(fitted(question, rng), features, 0.5)

@@ -28,6 +28,7 @@ from whytrust.explanation import Explanation
 from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.studies.data import Data, check_classes, gather
+from whytrust.studies.described import words
 from whytrust.studies.faithfulness_findings import findings as findings
 from whytrust.studies.faithfulness_inputs import at_most, cut, domain_of, first_of, placed, table
 from whytrust.studies.faithfulness_models import OWN, SHORT, Lesson, StandIn, stand_ins
@@ -37,7 +38,6 @@ K, BLOCK = 10, 8
 RANDOM = "random"
 NETS = ("grad_cam", "guided_backprop", "deconvnet", "excitation_backprop")
 """Methods that look into a net, which no readable model is."""
-LONG = 500
 OnCalls = Callable[[int], None]
 
 
@@ -119,9 +119,9 @@ class FaithfulnessStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
-        spec = {"experiment": "faithfulness", "explainers": {name: _words(one) for name, one in self.ready.explainers.items()},
+        spec = {"experiment": "faithfulness", "explainers": {name: words(one) for name, one in self.ready.explainers.items()},
                 "models": [one.name for one in self.ready.models], "parts": self.ready.parts, "features": self.features,
-                "block": self.block, "fill": str(self.ready.of_parts.get("fill"))}
+                "block": self.block, "fill": words(self.ready.of_parts.get("fill"))}
         return {"format": 1, "study": "trust", "spec": spec, "seed": self.seed, "hashes": dict(self.ready.hashes),
                 "about": {**self.ready.about, "left_out": {one.name: self._left_out(one) for one in self.ready.models}}}
 
@@ -184,12 +184,6 @@ def _checked(e: Any, d: int) -> Explanation:
     if not isinstance(e, Explanation) or np.shape(e.scores) != (d,) or not np.isfinite(e.scores).all():
         raise TypeError(f"an explainer must return an Explanation with one finite score a part, ({d},), got {type(e).__name__}")
     return e
-
-
-def _words(obj: Any) -> str:
-    """What something is, its settings included, where these are the same the next time."""
-    told = repr(obj)
-    return told if len(told) < LONG and " at 0x" not in told else type(obj).__name__
 
 
 # --- making a study -------------------------------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ from whytrust.explanation import Explanation
 from whytrust.planting import Plant, planted
 from whytrust.question import Question
 from whytrust.readers import named_parts
+from whytrust.studies.described import words
 from whytrust.studies.insight_findings import findings as findings
-from whytrust.studies.insight_models import Trained, checked, content, stays, words
+from whytrust.studies.insight_models import Trained, checked, content, stays
 from whytrust.studies.insight_readers import RANDOM, RIGHT, WRONG, traits
 
 EXPLAINERS = ("lime", "occlusion", "greedy", "saliency", "grad_cam")

@@ -32,6 +32,7 @@ from whytrust.explainers.lime import Lime
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.question import Question
 from whytrust.readers import named_parts
+from whytrust.studies.described import words
 from whytrust.studies.trust_repair_findings import findings as findings
 from whytrust.studies.trust_trainers import Trainer, column_names, trainer
 
@@ -142,12 +143,11 @@ class RepairStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
-        spec = {"experiment": "repair", "explainers": {name: repr(one) for name, one in self.explainers.items()},
+        spec = {"experiment": "repair", "explainers": {name: words(one) for name, one in self.explainers.items()},
                 "picks": list(self.picks), "readers": list(self.readers), "instances": self.instances,
                 "features": self.features, "overlooks": self.overlooks, "misjudges": self.misjudges,
-                "parts": str(self.parts), "train": _told(self.train), "judge": self._opinion(),
-                "options": {name: value if isinstance(value, str | int | float) else type(value).__name__
-                            for name, value in self.options.items()}}
+                "parts": str(self.parts), "train": words(self.train), "judge": self._opinion(),
+                "options": {name: words(value) for name, value in self.options.items()}}
         data = {name: getattr(self, name) for name in ("training", "validation", "world")}
         return {"format": 1, "study": "repair", "spec": spec, "seed": self.seed,
                 "hashes": {name: one.digest() for name, one in data.items()},
@@ -323,9 +323,3 @@ def accuracy(model: CheckedModel, data: Labelled) -> float:
         return float(np.mean([label < len(known) and known[label] == truth
                               for label, truth in zip(labels.tolist(), data.labels, strict=True)]))
     return float(np.mean([model.classes[label] == str(truth) for label, truth in zip(labels, data.labels, strict=True)]))
-
-
-def _told(train: Any) -> str:
-    """What is trained, in a line; functions are told apart by their names alone, so a changed one needs a new folder."""
-    named: str = getattr(train, "__qualname__", type(train).__name__)
-    return " ".join(str(train).split()) if hasattr(train, "get_params") else named

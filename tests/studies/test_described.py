@@ -1,0 +1,86 @@
+"""What makes a run this run: things set up in Python, told the same the next time, and otherwise where they differ."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from whytrust.explainers.lime import Lime
+from whytrust.explainers.parzen import Parzen
+from whytrust.studies.described import told, words
+
+
+def made(size, scratch=()):
+    notes = list(scratch)
+
+    def explain(model, inputs, targets, by=1.0):
+        notes.append(len(inputs))
+        return np.full(len(inputs), size * by)
+
+    return explain
+
+
+def half(value):
+    return value / 2
+
+
+def double(value):
+    return value * 2
+
+
+@dataclass(frozen=True)
+class Holder:
+    function: object
+    size: int = 3
+
+
+def recursive():
+    def again(n):
+        return again(n - 1) if n else 0
+
+    return again
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (made(1), made(2)), (half, double), (partial(half, value=1), partial(half, value=2)), (partial(half, 1), partial(double, 1)),
+    (lambda x: x, lambda x: -x), (lambda x, by=1: x * by, lambda x, by=2: x * by), (lambda x, *, by=1: x, lambda x, *, by=2: x),
+    (np.arange(2000.0), np.arange(2000.0)[::-1]), (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})),
+    (Lime(samples=100), Lime(samples=200)), (Holder(half), Holder(double)), (Holder(half), Holder(half, 4)),
+    (Parzen(background=np.arange(4000.0).reshape(-1, 2)), Parzen(background=np.arange(4000.0)[::-1].reshape(-1, 2)))],
+    ids=["closure", "function", "partial's value", "partial's function", "lambda", "default", "keyword default", "array", "table",
+         "setting", "function in a dataclass", "setting beside a function", "array in a dataclass"])
+def test_what_differs_is_told_otherwise(one, other):
+    assert told(one) == told(one)
+    assert told(one) != told(other)
+    assert words(one) != words(other)
+
+
+def test_what_a_function_writes_down_while_it_runs_makes_no_other_run():
+    explain = made(1)
+    before = told(explain)
+    explain(None, [1, 2], None)
+    assert told(explain) == before == told(made(1, scratch=(5,)))
+
+
+def test_a_function_that_holds_itself_is_told():
+    assert told(recursive()) == told(recursive())
+
+
+def test_what_is_long_is_told_by_a_hash():
+    long = Parzen(background=["some words"] * 200)
+    assert len(words(long)) < 60
+    assert words(long) != words(Parzen(background=["some word"] * 200))
+
+
+def test_another_process_tells_the_same(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from whytrust.studies.described import told\n"
+                    "def outer(by):\n    def inner(x, more={'a', 'b', 'c'}):\n        return x * by\n    return inner\n"
+                    "print(told(outer(3)))\n")
+    said = {subprocess.run([sys.executable, file], env={"PYTHONHASHSEED": str(seed)}, text=True, check=True,
+                           capture_output=True).stdout for seed in range(3)}
+    assert len(said) == 1
