@@ -28,6 +28,7 @@ LAYERS = [
     {"studies"},
     {"auditing", "trusting"},
     {"", "cli", "compat", "demo"},
+    {"__main__"},
 ]
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 

@@ -140,7 +140,7 @@ def test_methods_doctor_version_and_help(capsys):
     assert "ready" in run(capsys, "doctor")[1]
     assert "extras" in json.loads(run(capsys, "doctor", "--json")[1])
     assert "explain" in run(capsys)[1]
-    version = subprocess.run([sys.executable, "-m", "whytrust.cli", "--version"], capture_output=True, text=True, check=True)
+    version = subprocess.run([sys.executable, "-m", "whytrust", "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("whytrust ")
 
 

@@ -58,12 +58,33 @@ def test_insight_trains_the_estimator_that_is_named(folder, capsys):
     (["model.py:fresh", "texts.txt", "--experiment", "repair", "--labels", "nowhere.txt"], "does not exist"),
     (["model.py:fresh", "texts.txt", "--experiment", "model", "--labels", "labels.txt", "--world", "texts.txt"], "--world needs --world-labels"),
     (["demo:sound", "demo", "--experiment", "insight"], "cannot be trained again here"),
-    (["model.py:score", "texts.txt", "--explainers", "limee"], "did you mean 'lime'")])
+    (["model.py:score", "texts.txt", "--explainers", "limee"], "did you mean 'lime'"),
+    (["model.py:score", "texts.txt", "--tries", "3"], "experiment 'prediction' has no option 'tries'"),
+    (["model.py:score", "texts.txt", "--share", "2"], "share must lie between 0 and 1"),
+    (["model.py:fresh", "texts.txt", "--experiment", "insight", "--labels", "labels.txt", "--readers", "3,4"], "readers must be"),
+    (["model.py:fresh", "texts.txt", "--experiment", "repair", "--labels", "labels.txt", "--readers", "3,0"], "readers must be")])
 def test_a_wrong_argument_is_one_line(folder, arguments, message, capsys):
     assert main(["trust", *arguments]) == 2
     told = capsys.readouterr().err.strip()
     assert message in told
     assert "\n" not in told
+
+
+def test_every_experiment_takes_its_numbers(folder, capsys):
+    trains = ["trust", "model.py:fresh", "texts.txt", "--labels", "labels.txt", "--explainers", "occlusion", "--json", "--experiment"]
+    assert main([*trains, "insight", "--readers", "5", "--training", "20", "--top", "2"]) == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert (settings["readers"], settings["training"], settings["top"]) == (5, 20, 2)
+    assert main([*trains, "repair", "--readers", "2,1", "--instances", "3", "--out", "repair"]) == 0
+    capsys.readouterr()
+    spec = json.loads((folder / "repair" / "manifest.json").read_text())["spec"]
+    assert (spec["readers"], spec["instances"]) == ([2, 1], 3)
+    main([*trains, "model", "--tries", "9", "--pairs", "1", "--budgets", "1,2", "--out", "model"])  # noise: there may be no pair
+    spec = json.loads((folder / "model" / "manifest.json").read_text())["spec"]
+    assert (spec["tries"], spec["pairs"], spec["budgets"]) == (9, 1, [1, 2])
+    with pytest.raises(SystemExit, match="2"):
+        main([*trains, "repair", "--readers", "some"])
+    assert "such as 10,5,5, got 'some'" in capsys.readouterr().err
 
 
 TABLE = """

@@ -131,7 +131,7 @@ plain = model(Own(), output="logit")
 """)
     for attribute in ("own", "plain"):
         path = written(place, f"{attribute}.toml", SPEC.replace("model.py:box", f"importing.py:{attribute}"))
-        words = [sys.executable, "-m", "whytrust.cli", "audit", path, "--out", str(tmp_path / attribute), "--jobs", "2"]
+        words = [sys.executable, "-m", "whytrust", "audit", path, "--out", str(tmp_path / attribute), "--jobs", "2"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "better than magnitude" in done.stdout

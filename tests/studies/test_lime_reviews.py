@@ -12,8 +12,10 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 
 from studies import reviews as made
+import whytrust as wt
 from whytrust import engine
 from whytrust.cli import main
+from whytrust.question import Question
 from whytrust.store import Store
 from whytrust.studies import lime_choice, lime_findings, lime_reviews, lime_run
 from whytrust.studies.choosing import correct
@@ -129,6 +131,17 @@ def test_table_1_in_small(folder, tmp_path):
     assert rows["lime"]["value"] > 0.9
     again = engine.run(study, tmp_path / "two", jobs=2)
     assert list(again.records()) == list(store.records())
+
+
+def test_greedy_goes_on_where_nothing_changes_as_the_authors_did():
+    """A model that never changes its mind: every removal is a tie, and the first ten words are named."""
+    parts = lime_reviews.TextParts.cut(" ".join(f"word{i:02d}" for i in range(15)), "bag", split=r"\S+")
+    question = Question(wt.model(lambda texts: np.tile([0.2, 0.8], (len(texts), 1))), parts, 1)
+    reading = TrustStudy("nowhere")._reading("greedy", question, np.arange(100, 115), "books.NN.0")
+    assert reading.features.tolist() == list(range(100, 110))
+    marked = np.zeros((3, 200), dtype=bool)
+    marked[0, 109] = marked[1, 110] = True
+    assert reading.trusts(marked).tolist() == [False, True, True]
 
 
 # --- Figure 8 -------------------------------------------------------------------------------------------------------------

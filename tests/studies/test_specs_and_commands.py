@@ -199,7 +199,7 @@ def test_runs_of_other_inputs_are_compared_by_their_rates(place, tmp_path, capsy
 
 def test_a_run_that_was_killed_goes_on_from_the_command_line(place, tmp_path):
     run = tmp_path / "run"
-    words = [sys.executable, "-m", "whytrust.cli", "audit", str(place / "spec.toml"), "--out", str(run)]
+    words = [sys.executable, "-m", "whytrust", "audit", str(place / "spec.toml"), "--out", str(run)]
     first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while first.poll() is None and not list(run.glob("records/*.jsonl")):
         time.sleep(0.01)

@@ -19,8 +19,16 @@ from whytrust.trusting import EXPERIMENTS, Trust, trust
 TRAINING = ("model", "repair", "insight")
 """Experiments that train models of their own."""
 NUMBERS = {"rounds": "prediction: how often untrustworthy features are drawn (default 100)",
+           "share": "prediction: the share of features that is untrustworthy (default 0.25); insight: of the\n"
+                    "training inputs of one class, the share with the artefact (default 1)",
            "pairs": "model: how many pairs of models (default 100)", "explained": "model: inputs that are explained, at most",
+           "tries": "model: how many models are trained at most until a pair is found (default 400)",
+           "instances": "repair: explanations that a reader sees in a round (default 10)",
+           "training": "insight: inputs of each class to train on (default half of them)",
+           "top": "insight: parts that a reader takes from an explanation (default 3)",
            "features": "parts that a reader takes from an explanation (default 10)"}
+LISTS = {"budgets": "model: how many explanations readers see, such as 1,5,10",
+         "readers": "repair: readers of each round, such as 10,5,5; insight: how many (default 27)"}
 
 
 def add_to(commands: Any) -> None:
@@ -42,7 +50,9 @@ def add_to(commands: Any) -> None:
     command.add_argument("--fill", help="what hidden parts show")
     command.add_argument("--background", help="training data for table rows: a .csv file")
     for name, about in NUMBERS.items():
-        command.add_argument(f"--{name}", type=int, help=about)
+        command.add_argument(f"--{name}", type=float if name == "share" else int, help=about)
+    for name, about in LISTS.items():
+        command.add_argument(f"--{name}", type=_numbers, metavar="N,N,…", help=about)
     command.add_argument("--limit", type=int, help="so many of the inputs, evenly spread")
     reading.add_model_options(command)
     command.add_argument("--out", help="the run's folder; resumes what is there (default: a temporary one)")
@@ -56,7 +66,9 @@ def _trust(options: argparse.Namespace) -> int:
     trains = options.experiment in TRAINING
     loaded = _loaded(options, trains)
     given = dict(loaded.explain_options)
-    given.update({n: getattr(options, n) for n in ("parts", "rate", *NUMBERS) if getattr(options, n) is not None})
+    given.update({n: getattr(options, n) for n in ("parts", "rate", *NUMBERS, *LISTS) if getattr(options, n) is not None})
+    if options.experiment == "insight" and len(given.get("readers", ())) == 1:
+        given["readers"] = given["readers"][0]  # there are no rounds
     if options.fill is not None:
         given["fill"] = reading.number(options.fill)
     if options.background:
@@ -85,6 +97,14 @@ def _trust(options: argparse.Namespace) -> int:
         print(f"whytrust: interrupted{kept}", file=sys.stderr)
         return 130
     return _show(found, options)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
+    try:
+        return tuple(int(one) for one in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be whole numbers with commas between them, such as 10,5,5, got {text!r}") from None
 
 
 def _show(found: Trust, options: argparse.Namespace) -> int:

@@ -167,20 +167,24 @@ def answers(found: Outcome, tests: Mapping[str, Mapping[str, Any]]) -> list[str]
         named, trusted = rates(found.after[name])
         accused = _percent(rates(found.innocent[name])[0].value)
         other = f", and {accused} would name it for an innocent model" if acquitted(found.about) else ""
-        told.append(f"{name} {_verdict(test['call'], found.about['mistakes'])}: with it {_percent(named.value)} of readers "
+        told.append(f"{name} {_verdict(test, found, name)}; with it {_percent(named.value)} of readers "
                     f"name the artefact and {_percent(trusted.value)} trust the model{other}.")
     told.append(f"With random explanations {_percent(rates(found.after[RANDOM])[0].value)} of readers name the artefact.")
     failed = [name for name in found.about["explainers"] if name not in tests]
     return told + [f"{name} failed on every input: nothing can be said of it." for name in failed]
 
 
-def _verdict(call: str, mistakes: bool) -> str:
-    if not mistakes:
+def _verdict(test: Mapping[str, Any], found: Outcome, name: str) -> str:
+    call, hits = test["call"], found.hits(name)
+    names, of = int(np.nansum(hits)), int(np.isfinite(hits).sum())
+    if not found.about["mistakes"]:
         return ("names the artefact all the same, where there is nothing to give away" if call in ("gives it away",
                                                                                                   "names it anyway")
                 else "does not name it more often than random, as it should be where there is nothing to give away")
+    few = (f"names it in {names} of {of} inputs that have it, where random parts would in "
+           f"{_percent(float(np.nanmean(found.hits(RANDOM))))}: ")
     return {"gives it away": "gives it away", "hides it": "names it less often than random parts would",
-            "undecided": "is not shown to name it more often than random",
+            "undecided": few + "whether it does so more often than they do is undecided",
             "names it anyway": "names it, but is not shown to name it more often than where the model is innocent"}[call]
 
 

@@ -89,6 +89,11 @@ class InsightStudy:
             raise ValueError(f"labels must be of two classes, got {len(set(self.labels))}; choose two of them")
         if self.with_it is not None and self.with_it not in self._classes:
             raise ValueError(f"with_it must be one of the classes {self._classes}, got {self.with_it!r}")
+        for name in ("readers", "top", "right", "wrong", "training"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole and not (value is None and name == "training"):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
         if min(self.readers, self.top) < 1 or self.right < RIGHT or self.wrong < WRONG or not self.bars:
             raise ValueError(f"there must be at least one reader, top part and bar, right >= {RIGHT} and wrong >= {WRONG}, got "
                              f"{self.readers}, {self.top}, {self.bars}, {self.right} and {self.wrong}")

@@ -1,4 +1,4 @@
-"""python -m whytrust.cli."""
+"""python -m whytrust: the command line."""
 
 import sys
 
