@@ -150,6 +150,7 @@ def test_rows_folders_and_sounds(rng, tmp_path):
     images = wt.pick(lambda b: b.mean(axis=(1, 2, 3)), tmp_path, 2, explainer="occlusion", parts="grid:2x2", fill="black")
     assert {e.source for e in images} <= {"a.png", "b.png", "c.png"}
     assert images.as_html().count('class="example"') >= 1
+    assert '<span class="example"' not in images.as_html()  # also those that no picked explanation shows have a picture
     places = wt.pick(lambda b: b.mean(axis=(1, 2, 3)), tmp_path, 2, explainer="occlusion", parts="grid:2x2", describe=("place",))
     assert places.features[0][0].startswith("segment")
 

@@ -217,8 +217,7 @@ class Picked(Sequence[Any]):
             adds = f"adds {percent(row['gain'])}: {named(row['features'])}" if row["features"] else "adds nothing new"
             first = f"{row['pick']:>3}." if row["model"] == self.sides[0].model else "    "
             lines.append(f"{first} input {row['input']}{source}{who}: {row['target']} = {figures(row['prediction'])}; {adds}")
-        for side, chosen, drawn in zip(self.sides, self.picks, self.random, strict=True):
-            lines.append("  " + page.verdict(chosen, drawn, side.model if len(self.sides) > 1 else ""))
+        lines += [f"  {page.verdict(side, len(self.sides) > 1)}" for side in self.shown.sides]
         return "\n".join(lines + [f"  ! {note}" for note in self.notes])
 
     def __repr__(self) -> str:
@@ -230,10 +229,14 @@ class Picked(Sequence[Any]):
     @property
     def shown(self) -> page.Shown:
         """What the page is made from."""
-        sides = tuple(page.Side(side.model, tuple(e for i in self.indices if (e := side.explanations[i]) is not None), chosen,
-                                side.shared.names, tuple(side.shared.of_parts[i] for i in chosen.indices), side.shared.about,
-                                drawn) for side, chosen, drawn in zip(self.sides, self.picks, self.random, strict=True))
-        return page.Shown(sides, self.indices, len(self.sides[0].places), self.method, self.notes, self.failed)
+        sides = []
+        for side, chosen, drawn in zip(self.sides, self.picks, self.random, strict=True):
+            explained = [(e, parts) for i, parts in zip(side.places, side.shared.of_parts, strict=True)
+                         if (e := side.explanations[i]) is not None]
+            picked = [explained[i] for i in chosen.indices]
+            sides.append(page.Side(side.model, tuple(e for e, _ in picked), chosen, side.shared.names,
+                                   tuple(parts for _, parts in picked), side.shared.about, drawn, explained))
+        return page.Shown(tuple(sides), self.indices, len(self.sides[0].places), self.method, self.notes, self.failed)
 
     def as_html(self) -> str:
         """One self-contained page."""

@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 
-from studies import reviews as made
 import whytrust as wt
+from studies import reviews as made
 from whytrust import engine
 from whytrust.cli import main
 from whytrust.question import Question

@@ -104,7 +104,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(one) for one in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be whole numbers with commas between them, such as 10,5,5, got {text!r}") from None
+        raise argparse.ArgumentTypeError("must be whole numbers with commas between them, such as 10,5,5, got "
+                                         f"{text!r}") from None
 
 
 def _show(found: Trust, options: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ class Side:
     of_parts: tuple[NDArray[np.intp], ...]  # of the picked
     about: str  # what a feature is
     random: Floats  # (repeats, picks): coverage of random picks
+    explained: Sequence[tuple[Any, NDArray[np.intp]]] = ()  # every explanation, with the features of its parts
 
     @property
     def unit(self) -> str:
@@ -94,15 +95,15 @@ def _title(found: Shown) -> str:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def verdict(chosen: Pick, random: Floats, who: str = "", unit: str = "features") -> str:
-    """What a pick is worth, in two or three sentences."""
-    of = f" to {who}" if who else ""
+def verdict(side: Side, several: bool = False) -> str:
+    """What a pick is worth, in two or three sentences; of several models, to which."""
+    chosen, random, of = side.pick, side.random, f" to {side.model}" if several else ""
     if not chosen.importance.any():
         return f"Nothing matters{of} in any of the explanations, so there is nothing to show."
     shown, best = float(chosen.coverage[-1]), min(1.0, float(chosen.coverage[-1]) / chosen.bound)
-    features = int((chosen.importance > 0).sum())
+    features = count(int((chosen.importance > 0).sum()), side.unit[:-1])
     together = "Together they show" if len(chosen) > 1 else "It shows"
-    words = [f"{together} {percent(shown)} of all that matters{of} ({features:,} {unit}, each counted by its importance)."]
+    words = [f"{together} {percent(shown)} of all that matters{of} ({features}, each counted by its importance)."]
     many = len(chosen) > 1
     if shown >= 1:
         words.append("More cannot be shown.")
@@ -131,7 +132,7 @@ def _lead(found: Shown) -> list[Markup | None]:
     lead = (f"{many} of {'each of these models' if several else 'this model'} {'were' if found.explained > 1 else 'was'} "
             f"explained. {'Nobody reads all of that: the' if found.explained >= MANY else 'The'} {len(found.indices)} below "
             f"{how}.")
-    told = [tag("p", verdict(side.pick, side.random, side.model if several else "", side.unit))
+    told = [tag("p", verdict(side, several))
             for side in found.sides]
     notes = [tag("li", tag("span", "⚠ Note: ", class_="icon"), tag("bdi", note)) for note in found.notes]
     return [tag("p", lead, class_="lead"), *told, tag("ul", *notes, class_="notes") if notes else None]
@@ -197,14 +198,16 @@ def _features(side: Side) -> Markup:
 
 
 def _example(side: Side, seen: int | None, feature: int) -> Markup | None:
-    """A component of images by the part of largest score where it is first seen, the rest of its surroundings paled."""
+    """A component of images by its part of largest score, where it is first seen or else anywhere; what is around it paled."""
     if side.unit != "components" or side.explanations[0].view.kind != "image":
         return None
-    if seen is None:
+    among = side.explained if seen is None else [(side.explanations[seen - 1], side.of_parts[seen - 1])]
+    sizes = [np.where(features == feature, np.abs(e.scores), -1.0) for e, features in among]
+    if not sizes:
         return tag("span", class_="example")
-    e = side.explanations[seen - 1]
-    part = next(p for p in pictures.ranked(e) if side.of_parts[seen - 1][p] == feature)
-    here = e.view.labels == part
+    which = int(np.argmax([size.max(initial=-1.0) for size in sizes]))
+    e = among[which][0]
+    here = e.view.labels == int(np.argmax(sizes[which]))
     rows, columns = np.flatnonzero(here.any(axis=1)), np.flatnonzero(here.any(axis=0))
     box = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
     crop = e.view.pixels[box].astype(np.float64)
@@ -320,7 +323,8 @@ class Curve:
             inset.plot(steps, [0, *side.random.mean(axis=0)], "--", color=colour, linewidth=1.2, label=f"random picks{of}")
             inset.plot(steps, [0, *side.pick.coverage], "-o", color=colour, markersize=3.5,
                        label=f"{self.found.method} pick{of}")
-        inset.set_ylim(0)
+        highest = max(float(max(np.max(side.random), side.pick.coverage.max(initial=0.0))) for side in self.found.sides)
+        inset.set_ylim(0, highest * (1.65 if len(self.found.sides) > 1 else 1.05) or 1)  # four names need room of their own
         inset.xaxis.get_major_locator().set_params(integer=True)
         inset.set_xlabel("explanations seen", fontsize=8, **lettering.plain())
         inset.set_ylabel("share of what matters", fontsize=8, **lettering.plain())
@@ -334,9 +338,11 @@ class Curve:
 
 def figure(found: Shown, top: int = 6, width: float | None = None) -> Any:
     """A matplotlib figure: how coverage grows, then one panel an explanation; `width` is in inches."""
-    words = [clean(verdict(side.pick, side.random, side.model if len(found.sides) > 1 else "", side.unit))
-             for side in found.sides]
-    panels = [plots.Panel(clean(_title(found)), [Curve(found), lettering.Lines([*words, *map(clean, found.notes)])])]
+    words = [clean(verdict(side, len(found.sides) > 1)) for side in found.sides]
+    told = lettering.Lines([*words, *map(clean, found.notes)])
+    # With two models the words have a column of their own, so that both explanations of an input stay in one row.
+    panels = [plots.Panel(clean(_title(found)), [Curve(found), told])] if len(found.sides) == 1 else [
+        plots.Panel(clean(_title(found)), [Curve(found)]), plots.Panel("", [told])]
     for place, index in enumerate(found.indices):
         for side in found.sides:
             e = side.explanations[place]
