@@ -198,6 +198,14 @@ def test_findings_have_the_common_form_and_survive_json(tmp_path):
     assert before["answer"] == ["Nothing is finished yet."]
 
 
+def test_one_reader_says_nothing_of_how_sure_it_is(tmp_path):
+    found = findings(engine.run(study(readers=(1, 1)), tmp_path / "run"))
+    assert "too few first readers to say how sure that is" in found["answer"][0]
+    assert not any("100" in word for row in found["tables"][2]["rows"] for word in row[3:5])
+    sure = findings(engine.run(study(readers=(6, 1), overlooks=0.3), tmp_path / "more"))
+    assert "95 % interval" in sure["answer"][0]
+
+
 def test_agreement_counts_what_half_and_all_of_the_paths_delete(tmp_path):
     store = engine.run(study(), tmp_path / "run")
     rows = {row[0]: row[1:] for row in findings(store)["tables"][1]["rows"]}

@@ -137,6 +137,11 @@ class Test:
         """above, below or undecided."""
         return "undecided" if self.p_holm > stats.LEVEL else "above" if self.difference.value > 0 else "below"
 
+    @property
+    def unsure(self) -> bool:
+        """Can nothing be said of how sure it is? One first reader has no spread, and an interval that holds everything."""
+        return self.difference.low <= -1 and self.difference.high >= 1
+
 
 def differences(arms: Sequence[Arm], reference: Record | None, rounds: int, grain: float) -> list[Test]:
     """Every arm against no repair, submodular against random picks, and explainers against each other; all share the 5 %."""
@@ -168,8 +173,9 @@ def answers(arms: Sequence[Arm], reference: Record | None, tests: Sequence[Test]
     said = []
     by_name = {arm.name: arm for arm in arms}
     for test in tests:
-        points = (f"{100 * test.difference.value:+.1f} points, 95 % interval {100 * test.difference.low:+.1f} to "
-                  f"{100 * test.difference.high:+.1f}")
+        points = f"{100 * test.difference.value:+.1f} points, " + (
+            "and too few first readers to say how sure that is" if test.unsure else
+            f"95 % interval {100 * test.difference.low:+.1f} to {100 * test.difference.high:+.1f}")
         if test.second == "no repair":
             now = _mean(list(by_name[test.first].accuracies(rounds).values()))
             verb = {"above": "helps", "below": "harms", "undecided": "may help or not"}[test.call]
@@ -226,8 +232,8 @@ def _deletions(arms: Sequence[Arm], rounds: int) -> dict[str, Any]:
 
 
 def _tests(tests: Sequence[Test]) -> dict[str, Any]:
-    rows = [[test.first, test.second, *(f"{100 * value:+.1f}" for value in (
-        test.difference.value, test.difference.low, test.difference.high)), f"{test.p_holm:.3g}", test.call] for test in tests]
+    rows = [[test.first, test.second, f"{100 * test.difference.value:+.1f}", *("–" if test.unsure else f"{100 * value:+.1f}"
+             for value in (test.difference.low, test.difference.high)), f"{test.p_holm:.3g}", test.call] for test in tests]
     return {"title": "Differences after the last round, in points", "rows": rows,
             "columns": ["", "against", "difference", "low", "high", "p (Holm)", "so it is"],
             "about": "Paired by path: the same readers in both; paths that begin with one reader count as one source."}
