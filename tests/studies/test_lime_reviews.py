@@ -161,6 +161,37 @@ def test_readers_choose_between_forests(folder, tmp_path):
         assert r["status"] == "ok" or "no two of" in r["error"]
 
 
+class Made:
+    """A store of pairs whose answers are known: submodular picks are right in these shares, random ones in half."""
+
+    problems = ()
+
+    def __init__(self, lime, pairs):
+        budgets = [1, 2]
+        self.manifest = {"seed": 0, "spec": {"explainers": ["lime", "greedy"], "budgets": budgets, "plants": ["a"]}}
+        right = {"lime": {"submodular": [lime] * 2, "random": [0.5] * 2}, "greedy": dict.fromkeys(("submodular", "random"), [0.5] * 2)}
+        self.made = [{"case": f"pair-{i}", "status": "ok", "right": right, "inputs": 5, "oracle": 1.0, "changed": [0, 1], "trained": 2,
+                      "validation": [0.7, 0.7], "world": [0.8, 0.7], "named": {"lime": [0.1, 0.2], "greedy": [0.1, 0.1]},
+                      "failures": {}} for i in range(pairs)]
+        self.blocks = [engine.Block(r["case"], (r["case"],)) for r in self.made]
+
+    def records(self):
+        return iter(self.made)
+
+
+def test_pairs_of_both_data_sets_are_told_together():
+    found = lime_findings.choice({"books": Made(1.0, 30), "dvd": Made(0.9, 10)})
+    table = found["tables"][0]
+    assert table["title"] == "Both data sets: Differences, in points"
+    rows = {row[0]: row for row in table["rows"]}
+    assert rows["SP − RP, lime"][2].startswith("+47.5 ")  # (30 × .5 + 10 × .4) / 40
+    assert rows["SP − RP, greedy"][2].startswith("+0.0 ")
+    assert rows["lime − greedy, SP"][2].startswith("+47.5 ")
+    assert found["answer"][0] == "Both data sets together, 40 pairs: SP − RP, lime (B ≤ 2): +47.5 points, above zero beyond chance."
+    alone = lime_findings.choice({"books": Made(1.0, 30)})
+    assert not any("Both" in one["title"] for one in alone["tables"])
+
+
 # --- the command ----------------------------------------------------------------------------------------------------------
 
 

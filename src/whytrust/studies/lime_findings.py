@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -256,4 +256,19 @@ def choice(stores: Mapping[str, Store]) -> dict[str, Any]:
         data["failures"] += [{**one, "case": f"{name} {one['case']}"} for one in found["failures"]]
         data["cases"] = {key: data["cases"][key] + found["cases"][key] for key in data["cases"]}
         data["settings"][name] = found["settings"]
+    together = _together(list(stores.values()))
+    if together:
+        said = trust_findings.difference_words([t for t in together if t["span"] == together[-1]["span"]])
+        data["answer"] = [f"Both data sets together, {together[0]['n']} pairs: {words}" for words in said] + data["answer"]
+        data["tables"].insert(0, {**trust_findings.test_table(together), "title": "Both data sets: Differences, in points"})
     return data
+
+
+def _together(stores: Sequence[Store]) -> list[dict[str, Any]]:
+    """The differences over the pairs of all data sets; nothing where there is one data set, or too few pairs."""
+    each = [[r for r in store.records() if r["status"] == "ok"] for store in stores]
+    if len(each) < 2 or not all(each):
+        return []
+    spec, done = stores[0].manifest["spec"], [r for records in each for r in records]
+    names = [name for name in spec["explainers"] if all(name in r["right"] for r in done)]
+    return trust_findings.comparisons(done, names, trust_findings.budgets_of(spec, done)) if names else []

@@ -153,13 +153,18 @@ def model(store: Store) -> dict[str, Any]:
     if len(done) < 2 or not names:
         data["answer"] = [f"Nothing can be said: {len(done)} pairs of models were found and explained, at least 2 are needed."]
         return dict(plain(data))
-    budgets = [b for b in spec["budgets"] if b <= min(r["inputs"] for r in done)] or spec["budgets"][:1]
+    budgets = budgets_of(spec, done)
     tests = comparisons(done, names, budgets)
     data["answer"] = _chosen_words(done, names, budgets, tests)
     data["charts"] = [_choice_chart(done, names, budgets)]
-    data["tables"] = [_choice_table(done, names, budgets), _test_table(tests), _pairs_table(done, names)]
+    data["tables"] = [_choice_table(done, names, budgets), test_table(tests), _pairs_table(done, names)]
     data["notes"].append("A reader who chooses by a coin is right half of the time. Intervals are over pairs of models.")
     return dict(plain(data))
+
+
+def budgets_of(spec: Mapping[str, Any], records: Records) -> list[int]:
+    """How many explanations are read: no more than there are."""
+    return [b for b in spec["budgets"] if b <= min(r["inputs"] for r in records)] or spec["budgets"][:1]
 
 
 def rate_at(records: Records, name: str, how: str, place: int) -> dict[str, Any]:
@@ -200,10 +205,13 @@ def _chosen_words(records: Records, names: Sequence[str], budgets: Sequence[int]
     words.append(f"A reader who knew how many decisions rest on the artefacts would choose rightly in {oracle.value:.0%} "
                  f"({oracle.low:.0%} to {oracle.high:.0%}): what else the two models differ in is chance, and no explanation "
                  "of artefacts can show it.")
-    for test in (t for t in tests if t["span"] == f"B ≤ {max(budgets)}"):
-        said = ("undecided" if test["call"] == "undecided" else f"{test['call']} zero beyond chance")
-        words.append(f"{test['what']} ({test['span']}): {100 * test['value']:+.1f} points, {said}.")
-    return words
+    return words + difference_words([t for t in tests if t["span"] == f"B ≤ {max(budgets)}"])
+
+
+def difference_words(tests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What may be said of each difference."""
+    said = {"undecided": "undecided", "above": "above zero beyond chance", "below": "below zero beyond chance"}
+    return [f"{t['what']} ({t['span']}): {100 * t['value']:+.1f} points, {said[t['call']]}." for t in tests]
 
 
 def _choice_chart(records: Records, names: Sequence[str], budgets: Sequence[int]) -> dict[str, Any]:
@@ -230,7 +238,8 @@ def _choice_table(records: Records, names: Sequence[str], budgets: Sequence[int]
             "about": f"{len(records)} pairs of models."}
 
 
-def _test_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def test_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Every difference with its interval."""
     rows = [[t["what"], t["span"], f"{100 * t['value']:+.1f} ({100 * t['low']:+.1f} to {100 * t['high']:+.1f})",
              p_words(t["p"]), t["call"]] for t in tests]
     return {"title": "Differences, in points", "columns": ["difference", "mean over", "points", "p (Holm)", ""], "rows": rows,
