@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import cross_val_predict
@@ -76,17 +79,31 @@ def test_no_training_review_has_more_active_words_than_a_reader_can_look_at(fold
     assert 0 < max(active) <= lime_reviews.MOST_ACTIVE
 
 
-def test_neighbours_are_scikit_learns_where_nothing_is_tied_and_the_earlier_where_something_is():
+def test_neighbours_are_scikit_learns_where_nothing_is_tied():
     texts = ["aa bb cc dd", "aa bb cc", "aa bb", "aa", "ee ff", "ee ff gg", "aa bb cc dd ee ff gg hh"]
     X = CountVectorizer(binary=True).fit_transform(texts)
     y = np.array([0, 0, 0, 1, 1, 1, 1])
-    ours = lime_reviews.StableNeighbours(3, algorithm="brute").fit(X, y)
+    ours = lime_reviews.PartitionedNeighbours(3, algorithm="brute").fit(X, y)
     theirs = KNeighborsClassifier(3, algorithm="brute").fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X[[0, 1]]), theirs.predict_proba(X[[0, 1]]))
-    nothing = X[:1].multiply(0).tocsr()  # the empty text is nearest to "aa", then "aa bb" and "ee ff" are tied with it by length
-    nothing.eliminate_zeros()
-    assert ours.predict_proba(nothing)[0].tolist() == pytest.approx([1 / 3, 2 / 3])
     assert ours.predict(X[[3]]).tolist() == [0]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+def test_neighbours_are_nearest_and_the_same_alone_and_in_a_crowd(seed, k):
+    rng = np.random.default_rng(seed)
+    X, rows = (sparse.csr_matrix((rng.random((n, 12)) < 0.4).astype(np.int64)) for n in (40, 9))
+    ours = lime_reviews.PartitionedNeighbours(k, algorithm="brute").fit(X, np.arange(40) % 2)
+    near = ours._nearest(rows)
+    distances = ((rows.toarray()[:, None] - X.toarray()[None]) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(np.sort(np.take_along_axis(distances, near, 1), axis=1), np.sort(distances, axis=1)[:, :k])
+    np.testing.assert_array_equal(np.vstack([ours._nearest(rows[i]) for i in range(9)]), near)
+
+
+def test_a_review_of_too_many_words_for_the_neighbours_is_refused():
+    X = sparse.csr_matrix(np.ones((3, 32_768), dtype=np.int64))
+    with pytest.raises(ValueError, match="at most 32,767 different words"):
+        lime_reviews.PartitionedNeighbours(1, algorithm="brute").fit(X, [0, 1, 0]).predict(X)
 
 
 # --- Figures 6 and 7 ------------------------------------------------------------------------------------------------------

@@ -227,8 +227,11 @@ def _trust_words(name: str, kind: str, one: Mapping[str, Any]) -> str:
 def _trust_notes(spec: Mapping[str, Any]) -> list[str]:
     return [f"N = {spec['samples']:,} samples, K = {K} words, a quarter of the training vocabulary untrustworthy.",
             "Trusting every prediction is a line that the paper does not have; most of each F1 is already there.",
-            "NN: five nearest neighbours; of equally near ones the earlier in the training set counts. Distances between bags "
-            "of words are whole numbers under a root, so that ties are the rule, and what breaks them moves this column.",
+            "NN: five nearest neighbours; of equally near ones those count that a partial sort of the distances leaves in front, "
+            "as in scikit-learn when the paper was written. Distances between bags of words are whole numbers under a root, so "
+            "that ties are the rule, and what breaks them moves this column by several points.",
+            "Greedy: words whose removal changed nothing are named like the others, as the authors did; a reader mistrusts them "
+            "all the same. Where a score stays as it is for many removals (NN), most of the ten are such words.",
             "RF: 1000 trees on the mean of word vectors: MiniLM's input embeddings, averaged, in place of word2vec.",
             "SVM: Platt's probabilities from five folds. Parzen: σ as the authors chose it, windows fitted to labels predicted "
             "by five-fold cross-validation; its reader takes the gradients of untrusted words off the windows' own "

@@ -140,11 +140,12 @@ def tree(texts: Sequence[str], labels: NDArray[np.intp], seed: int = 1) -> Pipel
 # --- the models of Table 1 --------------------------------------------------------------------------------------------
 
 
-class StableNeighbours(KNeighborsClassifier):  # type: ignore[misc]
-    """Nearest neighbours of bags of words; of equally near ones the earlier in the training set counts.
+class PartitionedNeighbours(KNeighborsClassifier):  # type: ignore[misc]
+    """Nearest neighbours of bags of words; of equally near ones those count that numpy's partial sort leaves in front.
 
     Distances of binary bags are roots of whole numbers, and ties are the rule: what breaks them decides a good part of the
-    answers, and in scikit-learn that hangs on how its search is chunked.
+    answers. So did scikit-learn when the paper was written. Its search by today hangs on chunks and processors; a partial sort
+    of short whole numbers does not, for it is the plain one everywhere.
     """
 
     def predict_proba(self, X: Any) -> Any:
@@ -163,9 +164,10 @@ class StableNeighbours(KNeighborsClassifier):  # type: ignore[misc]
         # Whole numbers up to 2^24 are exact in single precision, and so are these.
         shared = rows[:, used].toarray().astype(np.float32) @ trained[:, used].toarray().T.astype(np.float32)
         far = np.asarray(trained.sum(axis=1)).ravel().astype(np.int32)[None] - 2 * shared.astype(np.int32)
+        if far.size and max(-int(far.min()), int(far.max())) > np.iinfo(np.int16).max:
+            raise ValueError("a review must have at most 32,767 different words for its neighbours to be found")
         # A row's own length moves all its distances alike, and is left out.
-        keys = far * np.int32(trained.shape[0]) + np.arange(trained.shape[0], dtype=np.int32)
-        return np.argpartition(keys, self.n_neighbors - 1, axis=1)[:, :self.n_neighbors]
+        return np.argpartition(far.astype(np.int16), self.n_neighbors - 1, axis=1)[:, :self.n_neighbors]
 
 
 class MeanVector(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -191,7 +193,7 @@ def _regression(reviews: Reviews) -> Any:
 
 
 def _neighbours(reviews: Reviews) -> Any:
-    return make_pipeline(bag(), StableNeighbours(algorithm="brute")).fit(reviews.train, reviews.train_labels)
+    return make_pipeline(bag(), PartitionedNeighbours(algorithm="brute")).fit(reviews.train, reviews.train_labels)
 
 
 def _machine(reviews: Reviews) -> Any:
