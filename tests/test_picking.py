@@ -200,6 +200,9 @@ def test_files_come_back_as_they_were(picked, tmp_path):
     assert list(again) == list(picked)
     assert again.bound == picked.bound
     assert json.loads(path.read_text())["indices"] == [5, 0, 1]
+    more = wt.Picked.of(list(picked), budget=9)
+    assert any("9 explanations were asked for" in note for note in more.notes)
+    assert wt.Picked.from_json(more.to_json()).notes == more.notes
 
 
 def test_pages_and_figures_are_written_whole_or_not_at_all(picked, tmp_path):
@@ -228,7 +231,7 @@ def test_other_files_are_refused(data, words, tmp_path):
 
 def test_files_that_were_tampered_with_are_refused(picked):
     data = picked.to_json()
-    for change in ({"picked": [0, 0, 1]}, {"turns": [0, 0, 7]}, {"method": "best"}, {"sides": []}):
+    for change in ({"picked": [0, 0, 1]}, {"budget": 2}, {"turns": [0, 0, 7]}, {"method": "best"}, {"sides": []}):
         with pytest.raises(ValueError, match=r"picks must be|turn of|method must be|at least one model"):
             wt.Picked.from_json({**data, **change})
     data["sides"][0]["features"]["of_parts"][0][0] = 99

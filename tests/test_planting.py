@@ -163,3 +163,33 @@ def test_ten_plants_can_be_put_in_one_after_the_other():
 def test_what_cannot_be_planted_or_found_is_one_clear_error(make, said):
     with pytest.raises((ValueError, TypeError), match=said):
         make()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int16])
+@pytest.mark.parametrize("at", ["bottom right", "random"])
+def test_a_patch_is_found_where_it_covers_the_least_or_the_greatest_value(kind, at, rng):
+    """Its colours were made from the range before it was there, which nobody knows afterwards."""
+    for _ in range(60):
+        picture = (100 * rng.normal(size=(24, 24, 3))).astype(kind)
+        patch = Patch(at=at)
+        marked = patch.into(picture, rng)
+        where = patch.where(marked)
+        assert where.sum() == 25
+        np.testing.assert_array_equal(where, where | (marked != picture).any(axis=-1))
+        assert not patch.where(picture).any()
+
+
+def test_several_patches_one_after_the_other_are_all_found(rng):
+    corners = ("bottom right", "top left", "bottom left", "top right")
+    for _ in range(40):
+        picture = rng.normal(size=(20, 20))
+        for at in corners:
+            picture = Patch(at=at).into(picture, rng)
+        assert [int(Patch(at=at).where(picture).sum()) for at in corners] == [16] * 4
+
+
+@pytest.mark.parametrize("plain", [0.0, 0.4])
+def test_a_plain_corner_of_another_colour_is_no_patch(plain, rng):
+    picture = rng.normal(size=(20, 20))
+    picture[10:, 10:] = plain
+    assert not Patch().where(picture).any()

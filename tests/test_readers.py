@@ -99,6 +99,11 @@ def test_a_tie_is_decided_as_the_model_decides_it(rng):
     e = Explanation.of(question(lambda batch: np.full((len(batch), 2), 0.5), Bits(4)), "own", np.zeros(4), local_prediction=0.5)
     assert read(e, FEATURES, 0.5, stands=True).stands
     assert not read(e, FEATURES, 0.5).stands
+    nothing = np.zeros((1, 4), dtype=bool)
+    for stands in (True, False):
+        reading = read(e, FEATURES, 0.5, stands=stands)
+        assert reading.trusts(nothing).all()
+        assert mistrusted([reading], np.array([1]), np.ones((1, 1), dtype=bool)).tolist() == [0]
 
 
 def test_a_reader_does_not_take_nearly_all_parts_unless_told():

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import whytrust as wt
+from whytrust.planting import Column
 from whytrust.report import trust as page
 from whytrust.trusting import EXPERIMENTS, FINDINGS
 
@@ -140,3 +141,13 @@ def test_repair_of_a_bare_array_deletes_the_columns_that_were_planted(rng):
     deleted = {name for r in found.store.records() for name in str(r).split("'") if name.startswith("column ")}
     assert deleted
     assert all(int(name.split()[1]) >= 3 for name in deleted)
+
+
+@pytest.mark.parametrize(("options", "name"), [({}, "column 3"), ({"names": ["a", "b", "c", "ward"]}, "ward")])
+def test_a_column_of_ones_own_is_known_by_what_explanations_call_it(options, name, rng):
+    rows = rng.normal(size=(120, 3))
+    found = wt.trust(DecisionTreeClassifier(max_depth=4), rows, ["occlusion"], "repair", labels=(rows[:, 0] > 0).astype(int),
+                     plant=Column("ward"), readers=(1,), instances=4, features=4, overlooks=0.0, misjudges=0.0, **options)
+    reference = next(r for r in found.store.records() if r["case"] == "reference")
+    assert reference["bad"] == 1
+    assert {word for r in found.store.records() for node in r.get("nodes", ()) for word in node["words"]} <= {name}

@@ -92,9 +92,13 @@ def alternating(weights: Sequence[Any], budget: int, rng: np.random.Generator | 
     return _followed(tables, rng.permutation(tables[0].n)[:count].tolist(), [0] * count, False, notes)
 
 
-def given(weights: Sequence[Any], indices: Sequence[int], turns: Sequence[int] = (), greedy: bool = False) -> tuple[Pick, ...]:
-    """How much do picks that were made already show of each of several models? `turns` says whose each was."""
-    tables, count, notes = _prepared(weights, max(len(indices), 1))
+def given(weights: Sequence[Any], indices: Sequence[int], turns: Sequence[int] = (), greedy: bool = False,
+          budget: int | None = None) -> tuple[Pick, ...]:
+    """How much do picks that were made already show of each of several models? `turns` says whose each was.
+
+    `budget` is how many were asked for, where there were fewer.
+    """
+    tables, count, notes = _prepared(weights, max(len(indices), 1) if budget is None else budget)
     order, by = np.asarray(indices, dtype=np.intp), [int(turn) for turn in turns] or [0] * len(indices)
     if len(order) != count or len(set(order.tolist())) != count or order.min() < 0 or order.max() >= tables[0].n:
         raise ValueError(f"picks must be different rows from 0 to {tables[0].n - 1}, at least one, got {list(indices)[:8]}")

@@ -45,6 +45,12 @@ class SharedFeatures:
     names: tuple[str, ...]  # of each feature
     of_parts: tuple[NDArray[np.intp], ...]  # for each input, the feature that each of its parts is
     about: str = ""  # what a feature is here, for a reader
+    written: tuple[str, ...] = ()  # features that have names of their own as these are written, where `names` are cut short
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What features are known by: names are for reading, and may be cut short or numbered."""
+        return self.written or self.names
 
     def matrix(self, explanations: Iterable[Explanation]) -> Any:
         """(n, features), sparse: the sum of |score| of the parts in each explanation, by feature.
@@ -71,6 +77,26 @@ class SharedFeatures:
         matrix = sparse.csr_matrix(cells, shape=(len(given), len(self.names)))  # which adds up what is of one feature
         matrix.eliminate_zeros()
         return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Made(Sequence[Parts]):
+    """The parts of so many inputs, each cut when it is asked for: nobody keeps all of them."""
+
+    size: int
+    cut: Callable[[int], Parts]
+
+    def __len__(self) -> int:
+        """How many inputs."""
+        return self.size
+
+    def __getitem__(self, index: Any) -> Any:
+        """The parts of one input, or of some."""
+        if isinstance(index, slice):
+            return [self.cut(place) for place in range(*index.indices(self.size))]
+        if not -self.size <= index < self.size:
+            raise IndexError(f"there are {self.size} inputs, got {index}")
+        return self.cut(index % self.size)
 
 
 def shared_features(model: CheckedModel, parts: Sequence[Parts], components: int | None = None, seed: int = 0,
@@ -126,7 +152,7 @@ def _same_kind(item: Any, kind: str) -> Any:
 def _by_name(inputs: Iterable[list[str]], about: str) -> SharedFeatures:
     numbers: dict[str, int] = {}
     of_parts = tuple(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp) for names in inputs)
-    return SharedFeatures(_distinct([_short(name) for name in numbers]), of_parts, about)
+    return SharedFeatures(_distinct([_short(name) for name in numbers]), of_parts, about, tuple(numbers))
 
 
 def _words(view: TextView) -> list[str]:

@@ -60,7 +60,7 @@ def settled(sides: tuple[Side, ...], budget: int, method: str, seed: int, failed
     """Pick from what was explained."""
     weights = [side.weights for side in sides]
     picks = alternating(weights, budget, None if method == "submodular" else generator(seed, "pick"))
-    return Picked(sides, picks, method, int(seed), dict(failed or {}))
+    return Picked(sides, picks, method, int(seed), dict(failed or {}), int(budget))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +78,7 @@ class Picked(Sequence[Any]):
     method: str = "submodular"
     seed: int = 0
     failed: dict[int, str] = field(default_factory=dict)
+    budget: int | None = None  # how many were asked for
 
     @classmethod
     def of(cls, explanations: Any, budget: int = 10, method: str = "submodular", components: int | None = None, seed: int = 0,
@@ -277,8 +278,8 @@ class Picked(Sequence[Any]):
         sides = [{"model": side.model, "explanations": [None if e is None else e.to_json() for e in side.explanations],
                   "features": {"names": list(side.shared.names), "of_parts": [p.tolist() for p in side.shared.of_parts],
                                "about": side.shared.about}} for side in self.sides]
-        return {"format": FORMAT, "kind": "pick", **self.summary(), "picked": list(self.picks[0].indices),
-                "turns": list(self.picks[0].by), "sides": sides}
+        return {"format": FORMAT, "kind": "pick", **self.summary(), "budget": self.budget,
+                "picked": list(self.picks[0].indices), "turns": list(self.picks[0].by), "sides": sides}
 
     @classmethod
     def from_json(cls, data: Any) -> Picked:
@@ -291,9 +292,10 @@ class Picked(Sequence[Any]):
         try:
             sides = tuple(_side(one) for one in data["sides"])
             picks = given([side.weights for side in sides], data["picked"], data["turns"],
-                               greedy=data["method"] == "submodular")
+                          greedy=data["method"] == "submodular", budget=data.get("budget"))
             check_method(data["method"])
-            return cls(sides, picks, data["method"], int(data["seed"]), {int(i): str(w) for i, w in data["failed"].items()})
+            failed = {int(i): str(w) for i, w in data["failed"].items()}
+            return cls(sides, picks, data["method"], int(data["seed"]), failed, data.get("budget"))
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"this is no pick as picked.save('pick.json') wrote: {type(error).__name__} {error}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from whytrust import api
 from whytrust import inputs as reading
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel
-from whytrust.core import Parts
 from whytrust.explanation import Explanation
-from whytrust.features import SharedFeatures, features_of, shared_features
+from whytrust.features import Made, SharedFeatures, features_of, shared_features
 from whytrust.picked import METHODS as METHODS
 from whytrust.picked import Picked as Picked
 from whytrust.picked import Side, check_method, settled
@@ -61,7 +59,7 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
     sides = []
     for one, explanations in zip(models, found, strict=True):
         some = [e for e in explanations if e is not None]
-        cuts = _Cuts(one, [item for item, e in zip(items, explanations, strict=True) if e is not None], parts, hyper_parameters)
+        cuts = _cuts(one, [item for item, e in zip(items, explanations, strict=True) if e is not None], parts, hyper_parameters)
         own = hasattr(explainer, "own_parts") and parts is None
         of_model = some[0].view.kind in ALIKE and not own and tuple(describe or ()) != ("place",)
         shared: SharedFeatures = (
@@ -87,22 +85,10 @@ def _explained(models: Sequence[CheckedModel], items: list[Any], explainer: Any,
     return [[None if i in failed else e for i, e in enumerate(one)] for one in found], dict(sorted(failed.items()))
 
 
-@dataclass(frozen=True)
-class _Cuts(Sequence[Parts]):
-    """The parts of each input, cut when they are asked for: nobody keeps all of them."""
-
-    model: CheckedModel
-    items: list[Any]
-    parts: Any
-    options: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        known = {name for names in reading.OPTIONS.values() for name in names}
-        given = {name: value for name, value in self.options.items() if name in known}
-        return reading.cut(self.items[index], self.parts, self.model.layout, given, self.model.reads)
+def _cuts(model: CheckedModel, items: list[Any], parts: Any, options: dict[str, Any]) -> Made:
+    known = {name for names in reading.OPTIONS.values() for name in names}
+    given = {name: value for name, value in options.items() if name in known}
+    return Made(len(items), lambda index: reading.cut(items[index], parts, model.layout, given, model.reads))
 
 
 def _models(model: Any) -> list[CheckedModel]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +48,19 @@ class Reading:
         """Does the reader trust the prediction, given each row of `marked` (rounds, features)?
 
         With contributions, the reader takes off what marked features contribute and sees whether the decision is still the
-        model's; without, one marked feature among those named is enough for mistrust.
+        model's, and stays with it where that cannot be told; without, one marked feature among those named is enough for
+        mistrust.
         """
         named = np.atleast_2d(marked)[:, self.features]
         if self.prediction is None or self.limit is None:
             return np.asarray(~named.any(axis=1))
-        return np.asarray((self.prediction - named @ self.contributions > self.limit) == self.stands)
+        return ~_changed(self.prediction - named @ self.contributions, self.limit, self.stands)
+
+
+def _changed(left: Floats, limit: Any, stands: Any) -> NDArray[np.bool_]:
+    """Does what is left of a prediction lie on the other side of the limit than the model's decision? On it, it does not."""
+    on_it = np.abs(left - limit) <= ROUNDED * np.maximum(np.abs(limit), 1.0)
+    return np.asarray(~on_it & ((left > limit) != stands))
 
 
 def at_most(features: int | None, d: int) -> int:
@@ -123,7 +131,7 @@ def mistrusted(readings: Sequence[Reading], suspects: NDArray[np.intp], marks: M
     prediction, limit = (np.array([getattr(reading, what) or 0.0 for reading in readings]) for what in ("prediction", "limit"))
     stands = np.array([reading.stands for reading in readings], dtype=bool)
     chosen = np.atleast_2d(marks).astype(np.float64).T
-    changed = (prediction[:, None] - given @ chosen > limit[:, None]) != stands[:, None]
+    changed = _changed(prediction[:, None] - given @ chosen, limit[:, None], stands[:, None])
     return np.asarray(np.where(weighs[:, None], changed, named @ chosen > 0).sum(axis=0))
 
 

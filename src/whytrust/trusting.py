@@ -245,10 +245,12 @@ class _Asked:
         if judge is None:
             plants, classes = self._plants(items, of_parts, 10), sorted(set(labels.tolist()))
             rng = generator(self.seed, "plant")
+            known: list[str] = []
             for one in plants:
                 items, _ = planted(items, labels, one, dict(zip(classes, LEAKS, strict=False)), rng)
                 world, _ = planted(world, world_labels, one, dict(zip(classes, SPREADS, strict=False)), rng)
-            judge = _Knows(frozenset(name for one in plants for name in _names(one, items)))
+                known += _names(one, items, of_parts.get("names"))
+            judge = _Knows(frozenset(known))
         order = generator(self.seed, "validation").permutation(len(labels))
         cut = len(order) - max(len(order) // 4, 1)
         train, valid = ((_some(items, part), labels[part]) for part in (order[:cut], order[cut:]))
@@ -330,12 +332,14 @@ class _Knows:
         return feature not in self.foreign
 
 
-def _names(plant: Any, items: Any) -> Sequence[str]:
-    """What explanations call a planted word or column; columns of a bare array go by their number."""
+def _names(plant: Any, items: Any, names: Sequence[str] | None) -> Sequence[str]:
+    """What explanations call a word or column that was just planted; columns of a bare array go by their number, or `names`."""
     if not isinstance(plant, Column):
         return tuple(getattr(plant, "words", ()))
-    named = hasattr(items, "columns") or plant.index is None
-    return (plant.column,) if named or plant.index is None else (default_names(plant.index + 1)[plant.index],)
+    if hasattr(items, "columns"):
+        return (plant.column,)
+    last = np.shape(items)[1] - 1
+    return ((list(names) if names is not None and len(names) > last else default_names(last + 1))[last],)
 
 
 def _some(items: Any, which: Any) -> Any:

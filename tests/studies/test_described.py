@@ -8,6 +8,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from whytrust.explainers.lime import Lime
 from whytrust.explainers.parzen import Parzen
@@ -38,6 +41,22 @@ class Holder:
     size: int = 3
 
 
+class Trainer:
+    def __init__(self, size):
+        self.size, self.seen = size, []
+
+    def train(self, inputs):
+        self.seen.append(len(inputs))
+        return self.size
+
+
+def named_alike(by):
+    return (lambda x: x * 2) if by == 2 else (lambda x: x * 3)
+
+
+LONG_VOCABULARY = [f"word{i:03d}" for i in range(60)]
+
+
 def recursive():
     def again(n):
         return again(n - 1) if n else 0
@@ -48,10 +67,17 @@ def recursive():
 @pytest.mark.parametrize(("one", "other"), [
     (made(1), made(2)), (half, double), (partial(half, value=1), partial(half, value=2)), (partial(half, 1), partial(double, 1)),
     (lambda x: x, lambda x: -x), (lambda x, by=1: x * by, lambda x, by=2: x * by), (lambda x, *, by=1: x, lambda x, *, by=2: x),
+    (Trainer(3).train, Trainer(5).train), (Trainer(3), Trainer(5)),
+    (make_pipeline(CountVectorizer(vocabulary=LONG_VOCABULARY)), make_pipeline(CountVectorizer(vocabulary=LONG_VOCABULARY[:-1]))),
+    (FunctionTransformer(named_alike(2)), FunctionTransformer(named_alike(3))), ([np.arange(2000)], [np.arange(2000)[::-1]]),
+    ({"a": np.arange(2000)}, {"a": np.arange(2000)[::-1]}), (pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
+    (lambda w: w in {"a", "b"}, lambda w: w in {"a", "c"}), (frozenset("ab"), frozenset("ac")),
     (np.arange(2000.0), np.arange(2000.0)[::-1]), (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})),
     (Lime(samples=100), Lime(samples=200)), (Holder(half), Holder(double)), (Holder(half), Holder(half, 4)),
     (Parzen(background=np.arange(4000.0).reshape(-1, 2)), Parzen(background=np.arange(4000.0)[::-1].reshape(-1, 2)))],
-    ids=["closure", "function", "partial's value", "partial's function", "lambda", "default", "keyword default", "array", "table",
+    ids=["closure", "function", "partial's value", "partial's function", "lambda", "default", "keyword default", "bound method",
+         "object", "elided vocabulary", "functions of one name", "arrays in a list", "arrays in a dict", "names of columns",
+         "a set in the code", "frozenset", "array", "table",
          "setting", "function in a dataclass", "setting beside a function", "array in a dataclass"])
 def test_what_differs_is_told_otherwise(one, other):
     assert told(one) == told(one)
@@ -64,6 +90,10 @@ def test_what_a_function_writes_down_while_it_runs_makes_no_other_run():
     before = told(explain)
     explain(None, [1, 2], None)
     assert told(explain) == before == told(made(1, scratch=(5,)))
+    trainer = Trainer(3)
+    before = told(trainer.train)
+    trainer.train([1, 2])
+    assert told(trainer.train) == before
 
 
 def test_a_function_that_holds_itself_is_told():
@@ -79,8 +109,9 @@ def test_what_is_long_is_told_by_a_hash():
 def test_another_process_tells_the_same(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("from whytrust.studies.described import told\n"
-                    "def outer(by):\n    def inner(x, more={'a', 'b', 'c'}):\n        return x * by\n    return inner\n"
-                    "print(told(outer(3)))\n")
+                    "def outer(by):\n    def inner(x, more={'a', 'b', 'c'}):\n        return x * by if x in {'d', 'e', 'f'} else by\n"
+                    "    return inner\n"
+                    "print(told(outer(frozenset({'g', 'h', 'i'}))), told({'j', 'k', 'l'}))\n")
     said = {subprocess.run([sys.executable, file], env={"PYTHONHASHSEED": str(seed)}, text=True, check=True,
                            capture_output=True).stdout for seed in range(3)}
     assert len(said) == 1

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from whitebox import Additive, Bits, question
-from whytrust.readers import Reading
+from whytrust.readers import Reading, f1
 from whytrust.studies.mistrust import (
     EVERYTHING,
     judged,
@@ -79,3 +79,13 @@ def test_a_reader_who_knows_is_above_trusting_everything_and_one_who_guesses_is_
     assert tests["knows", EVERYTHING]["p"] < 0.001
     assert tests["knows", "guesses"]["p"] < 0.001
     assert tests["guesses", EVERYTHING]["value"] < 0
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_leaving_out_a_source_leaves_out_all_its_predictions(repeats, rng):
+    truly, said = (rng.random((5, 12)) < 0.6 for _ in range(2))
+    sources = rng.permutation(np.repeat(np.arange(12 // repeats), repeats)).tolist()
+    found = without_each(truly, said, sources)
+    for place, source in enumerate(dict.fromkeys(sources)):
+        kept = [i for i, one in enumerate(sources) if one != source]
+        assert found[place] == pytest.approx(f1(said[:, kept], truly[:, kept]).mean())

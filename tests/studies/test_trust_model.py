@@ -13,10 +13,10 @@ from whitebox import Additive, Bits, question
 from whytrust.explainers.lime import Lime
 from whytrust.explainers.occlusion import Occlusion
 from whytrust.planting import Patch, Tokens
-from whytrust.readers import read
+from whytrust.readers import Reading, read
 from whytrust.studies import trust_model
 from whytrust.studies.choosing import Explained, chosen
-from whytrust.studies.trust_findings import comparisons
+from whytrust.studies.trust_findings import comparisons, complete
 
 
 def explained(weights, explainer, rng, inputs=8):
@@ -24,7 +24,7 @@ def explained(weights, explainer, rng, inputs=8):
     asked = question(Additive(weights, 0.2), Bits(len(weights)))
     found = tuple(explainer(asked, rng) for _ in range(inputs))
     readings = tuple(read(e, np.arange(len(weights)), 0.5) for e in found)
-    return Explained(readings, np.array([np.abs(e.scores) for e in found]))
+    return Explained(readings, len(weights))
 
 
 @pytest.mark.parametrize("explainer", [Lime(samples=64), Occlusion()])
@@ -168,3 +168,21 @@ def test_models_that_are_all_the_same_are_noticed_at_once(rng):
     found = wt.trust(same, inputs, ["lime"], "model", labels=labels, pairs=1)
     assert "same model for every seed" in found.findings["failures"][0]["error"]
     assert len(calls) < 20
+
+
+def test_an_explainer_that_fails_on_one_pair_is_compared_on_the_others():
+    def pair(names):
+        return {"status": "ok", "right": {name: {"submodular": [1.0], "random": [0.5]} for name in names}}
+
+    records = [pair(["lime", "random"])] * 9 + [pair(["random"])] + [{"status": "failed"}]
+    done, names, left = complete(records, ["lime", "broken", "random"])
+    assert (len(done), names) == (9, ["lime", "random"])
+    assert left[0] == "broken failed on every pair and is left out."
+    assert left[1].startswith("1 of 10 pairs are left out")
+
+
+def test_picks_are_for_coverage_of_what_is_read():
+    """The second explanation has more parts, but its reader takes one; a part that is a feature twice counts twice."""
+    readings = (Reading(np.array([0, 1]), np.array([-1.0, 2.0])), Reading(np.array([2, 2]), np.array([3.0, -1.0])),
+                Reading(np.array([], dtype=np.intp), np.array([])))
+    np.testing.assert_array_equal(Explained(readings, 4).matrix.toarray(), [[1, 2, 0, 0], [0, 0, 4, 0], [0, 0, 0, 0]])

@@ -11,14 +11,14 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from whytrust import engine
+from whytrust import api, engine
 from whytrust.core import generator
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.lime import Lime
 from whytrust.explainers.occlusion import Occlusion
 from whytrust.explanation import Explanation
 from whytrust.store import Store
-from whytrust.studies.trust_repair import Labelled, RepairStudy, findings
+from whytrust.studies.trust_repair import KEPT, Labelled, RepairStudy, accuracy, findings
 from whytrust.studies.trust_trainers import TableTrainer, TextTrainer, trainer
 
 SUBJECT = {0: ["doubt", "reason", "proof", "logic"], 1: ["faith", "prayer", "grace", "psalm"]}
@@ -288,3 +288,17 @@ def test_a_training_that_fails_is_told_of_its_path_alone(tmp_path):
     found = findings(engine.run(study(train=train), tmp_path / "run"))
     assert found["cases"]["failed"] == 5
     assert "out of luck" in found["failures"][0]["error"]
+
+
+def test_a_world_without_a_class_is_measured_by_the_classes_of_the_training_data():
+    """A perfect model without class names: output 2 is "c", though no "a" is in the world."""
+    outputs = {"x": 0, "y": 1, "z": 2}
+    model = api.model(lambda texts: np.eye(3)[[outputs[text] for text in texts]])
+    assert accuracy(model, Labelled(["y", "z", "z"], ["b", "c", "c"]), ["a", "b", "c", "a"]) == 1.0
+
+
+def test_explanations_of_models_long_past_are_not_kept(tmp_path):
+    s = study(readers=(30, 2), overlooks=0.6, misjudges=0.3)
+    engine.run(s, tmp_path / "run")
+    assert len(s._bench.explained) <= KEPT
+    assert (frozenset(), "exact") in s._bench.explained

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from whytrust.core import Floats
 from whytrust.coverage import submodular
@@ -29,7 +30,15 @@ class Explained:
     """What readers take from the explanations of one model's predictions by one method."""
 
     readings: tuple[Reading, ...]
-    matrix: Any  # (inputs, features): |scores|, sparse
+    features: int  # that inputs share
+
+    @property
+    def matrix(self) -> Any:
+        """(inputs, features), sparse: the sizes of what readers see; parts that they do not read count for nothing."""
+        rows = np.repeat(np.arange(len(self.readings)), [len(one.features) for one in self.readings])
+        columns = np.concatenate([one.features for one in self.readings])
+        sizes = np.abs(np.concatenate([one.contributions for one in self.readings]))
+        return sparse.csr_matrix((sizes, (rows, columns)), shape=(len(self.readings), self.features))
 
 
 def chosen(first: Explained, second: Explained, suspects: NDArray[np.intp], budgets: Sequence[int],

@@ -74,7 +74,9 @@ class Found:
         An explainer that names only what it finds would else be worse than one that names as many parts as it may.
         """
         mattering = self.recall(explainer, of="matter")
-        return stats.paired(mattering, self.expected(), self.sources, grain=self.grain, chance=self.chance)
+        least = [1 / len(r["matter"]) for r in self.records if r["matter"]]
+        return stats.paired(mattering, self.expected(), self.sources, grain=float(np.mean(least)) if least else 1.0,
+                            chance=self.chance)
 
 
 def found(store: Store) -> list[Found]:

@@ -137,7 +137,8 @@ def _over_splits(done: Records, spec: Mapping[str, Any]) -> dict[str, Any]:
                 rows.append([f"{name}, {kind.split('-1')[0].replace('-', ' ')}", *(_mean(values[row]) for row in values),
                              f"{len(values['lime'])}"])
     return {"title": "Over splits", "columns": ["", "LIME, our default", "ceiling", "LIME, as the authors ran it", "splits"],
-            "rows": rows, "about": "Mean and 95 % interval (Student's) over splits into training and test reviews."}
+            "rows": rows, "about": "Mean and 95 % interval (Student's) over splits into training and test reviews. Splits "
+                                   "share reviews, so that it is rather too narrow."}
 
 
 def _mean(values: Floats) -> str:
@@ -227,11 +228,11 @@ def _trust_words(name: str, kind: str, one: Mapping[str, Any]) -> str:
 def _trust_notes(spec: Mapping[str, Any]) -> list[str]:
     return [f"N = {spec['samples']:,} samples, K = {K} words, a quarter of the training vocabulary untrustworthy.",
             "Trusting every prediction is a line that the paper does not have; most of each F1 is already there.",
-            "NN: five nearest neighbours; of equally near ones those count that a partial sort of the distances leaves in front, "
-            "as in scikit-learn when the paper was written. Distances between bags of words are whole numbers under a root, so "
-            "that ties are the rule, and what breaks them moves this column by several points.",
-            "Greedy: words whose removal changed nothing are named like the others, as the authors did; a reader mistrusts them "
-            "all the same. Where a score stays as it is for many removals (NN), most of the ten are such words.",
+            "NN: five nearest neighbours; of equally near ones those count that a partial sort of the distances leaves in "
+            "front, as in scikit-learn when the paper was written. Distances between bags of words are whole numbers under a "
+            "root, so that ties are the rule, and what breaks them moves this column by several points.",
+            "Greedy: words whose removal changed nothing are named like the others, as the authors did, and a reader mistrusts "
+            "them all the same. Where a score stays as it is for many removals (NN), most of the ten are such words.",
             "RF: 1000 trees on the mean of word vectors: MiniLM's input embeddings, averaged, in place of word2vec.",
             "SVM: Platt's probabilities from five folds. Parzen: σ as the authors chose it, windows fitted to labels predicted "
             "by five-fold cross-validation; its reader takes the gradients of untrusted words off the windows' own "
@@ -269,9 +270,9 @@ def choice(stores: Mapping[str, Store]) -> dict[str, Any]:
 
 def _together(stores: Sequence[Store]) -> list[dict[str, Any]]:
     """The differences over the pairs of all data sets; nothing where there is one data set, or too few pairs."""
-    each = [[r for r in store.records() if r["status"] == "ok"] for store in stores]
-    if len(each) < 2 or not all(each):
+    each = [list(store.records()) for store in stores]
+    spec = stores[0].manifest["spec"] if stores else {}
+    if len(each) < 2 or not all(any(r["status"] == "ok" for r in records) for records in each):
         return []
-    spec, done = stores[0].manifest["spec"], [r for records in each for r in records]
-    names = [name for name in spec["explainers"] if all(name in r["right"] for r in done)]
+    done, names, _ = trust_findings.complete([r for records in each for r in records], spec["explainers"])
     return trust_findings.comparisons(done, names, trust_findings.budgets_of(spec, done)) if names else []

@@ -90,9 +90,11 @@ class ChoiceStudy:
                           **{name: self._shown(name, explainer, int(index), on_calls) for name in self._models}})
 
     def _measured(self, name: str) -> dict[str, Any]:
-        model = self._models[name]
-        return {"test": accuracy(model, self.data.test), "world": accuracy(model, self.data.world),
-                "held_out": accuracy(model, self.data.validation), **chosen(self.folder, name == "cleaned")}
+        model, known = self._models[name], self.data.training.labels
+        assert known is not None
+        return {**{what: accuracy(model, data, known) for what, data in (
+            ("test", self.data.test), ("world", self.data.world), ("held_out", self.data.validation))},
+            **chosen(self.folder, name == "cleaned")}
 
     def _shown(self, name: str, explainer: str, index: int, on_calls: OnCalls) -> list[list[Any]]:
         """[word, weight, is it foreign?] of the words that an explanation of one post has, the largest first; else of all."""

@@ -105,7 +105,7 @@ class FaithfulnessStudy:
                  "agrees": {one.name: one.agrees for one in models}, "right": right,
                  "unasked": [{"case": name, "error": error} for name, error in asked.failed.items()]}
         return Ready(tuple(models), tuple(used), _with_background(explained, asked), asked.parts, asked.of_parts, about,
-                     {"inputs": _digest(data), "decisions": asked.digest()})
+                     {"inputs": _digest(data), "decisions": asked.digest(any(one.name == OWN for one in models))})
 
     def _labelled(self) -> Data:
         """The inputs with their true classes; ids are places in what the user passed, of which some may have been left out."""
@@ -120,8 +120,8 @@ class FaithfulnessStudy:
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
         spec = {"experiment": "faithfulness", "explainers": {name: words(one) for name, one in self.ready.explainers.items()},
-                "models": [one.name for one in self.ready.models], "parts": self.ready.parts, "features": self.features,
-                "block": self.block, "fill": words(self.ready.of_parts.get("fill"))}
+                "models": [one.name for one in self.ready.models], "parts": words(self.ready.parts), "features": self.features,
+                "block": self.block, "of_parts": {name: words(one) for name, one in (self.of_parts or {}).items()}}
         return {"format": 1, "study": "trust", "spec": spec, "seed": self.seed, "hashes": dict(self.ready.hashes),
                 "about": {**self.ready.about, "left_out": {one.name: self._left_out(one) for one in self.ready.models}}}
 
@@ -269,9 +269,10 @@ class _Asked:
         """The class that the model decides for, by input."""
         return {one: int(self.model.labels(scores[None])[0]) for one, scores in self.scores.items()}
 
-    def digest(self) -> str:
-        """The same for the same decisions."""
-        return hashlib.blake2b(str(self.decisions).encode(), digest_size=8).hexdigest()
+    def digest(self, own: bool) -> str:
+        """The same for the same decisions, which is all that stand-ins learn from; of the model's own truth, for its scores."""
+        scores = [" ".join(f"{score:.2e}" for score in one) for one in self.scores.values()] if own else []
+        return hashlib.blake2b(f"{self.decisions}{scores or ''}".encode(), digest_size=8).hexdigest()
 
     def models(self, own: bool | None, seed: int) -> tuple[list[StandIn], list[str], list[str]]:
         """The readable models, the inputs that they are asked about, and what to know of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -142,12 +142,11 @@ def _cautions(found: Mapping[str, Any]) -> list[str]:
 def model(store: Store) -> dict[str, Any]:
     """How often is the better of two models chosen?"""
     spec, records = store.manifest["spec"], list(store.records())
-    done = [r for r in records if r["status"] == "ok"]
-    names = [name for name in spec["explainers"] if done and all(name in r["right"] for r in done)]
+    done, names, left = complete(records, spec["explainers"])
     data: dict[str, Any] = {
         "experiment": "model", "question": "Two models are equal on validation data and unequal in the world. How often does "
         "somebody who reads B explanations of each choose the better one?", "answer": [], "tables": [], "charts": [],
-        "notes": list(store.problems), **common(store, records),
+        "notes": [*left, *store.problems], **common(store, records),
         "settings": {**{k: v for k, v in spec.items() if k not in UNTOLD},
                      "artefacts": len(spec["plants"]), "seed": store.manifest["seed"]}}
     if len(done) < 2 or not names:
@@ -160,6 +159,18 @@ def model(store: Store) -> dict[str, Any]:
     data["tables"] = [_choice_table(done, names, budgets), test_table(tests), _pairs_table(done, names)]
     data["notes"].append("A reader who chooses by a coin is right half of the time. Intervals are over pairs of models.")
     return dict(plain(data))
+
+
+def complete(records: Records, explainers: Iterable[str]) -> tuple[list[Mapping[str, Any]], list[str], list[str]]:
+    """The pairs that every explainer explained which explained any, these explainers, and what is left out, in words."""
+    fine = [r for r in records if r["status"] == "ok"]
+    names = [name for name in explainers if any(name in r["right"] for r in fine)]
+    done = [r for r in fine if all(name in r["right"] for name in names)]
+    left = [f"{name} failed on every pair and is left out." for name in explainers if fine and name not in names]
+    if len(done) < len(fine):
+        left.append(f"{len(fine) - len(done)} of {len(fine)} pairs are left out, for an explainer failed there that worked on "
+                    "others: all are compared on the same pairs.")
+    return done, names, left
 
 
 def budgets_of(spec: Mapping[str, Any], records: Records) -> list[int]:

@@ -117,6 +117,7 @@ class InsightStudy:
         spec = {"experiment": "insight", "plant": words(self.plant), "model": words(self.train),
                 "innocent": words(self.innocent), "with_it": str(self._has_it),
                 "parts": self.parts if isinstance(self.parts, str | None) else words(self.parts),
+                "of_parts": words(self.of_parts or {}), "model_options": words(self.model_options or {}),
                 **{name: getattr(self, name) for name in SETTINGS}, "bars": list(self.bars),
                 "explainers": {name: words(one) for name, one in self.explainers.items()}, **(self.spec or {})}
         digest = hashlib.blake2b(digest_size=8)

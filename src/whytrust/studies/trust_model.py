@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 import whytrust.inputs as reading
 from whytrust.core import Parts, generator
-from whytrust.explanation import Explanation
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.planting import Plant, planted
 from whytrust.question import Question
@@ -25,7 +24,7 @@ from whytrust.readers import Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import each
 from whytrust.studies.choosing import BUDGETS, Explained, chosen
-from whytrust.studies.described import told
+from whytrust.studies.described import words
 from whytrust.studies.insight_models import Trained, content
 from whytrust.studies.mistrust import truly_trusted
 from whytrust.views import TextView
@@ -97,11 +96,11 @@ class ChoiceStudy:
             for item, label in zip(_each(items), labels.tolist(), strict=True):
                 digest.update(f"{label}|".encode() + content(item))
         return {"study": "trust", "seed": self.seed, "hashes": {"inputs": digest.hexdigest()}, "spec": {
-            "experiment": "model", "plants": [repr(plant) for plant in self.plants], "train": told(self.train),
-            "explainers": {name: told(one) for name, one in self.explainers.items()},
-            "of_parts": {name: told(one) for name, one in (self.of_parts or {}).items()},
+            "experiment": "model", "plants": [words(plant) for plant in self.plants], "train": words(self.train),
+            "explainers": {name: words(one) for name, one in self.explainers.items()},
+            "of_parts": {name: words(one) for name, one in (self.of_parts or {}).items()},
             "pairs": self.pairs, "explained": self.explained, "budgets": [int(b) for b in self.budgets], "tries": self.tries,
-            "parts": str(self.parts), "features": self.features, **(self.spec or {})}}
+            "parts": words(self.parts), "features": self.features, **(self.spec or {})}}
 
     def blocks(self) -> Sequence[Block]:
         """A pair each."""
@@ -142,7 +141,6 @@ class ChoiceStudy:
         """
         target = list(trained.classes).index(self.classes[1])
         readings: dict[str, list[Reading]] = {name: [] for name in self.explainers}
-        found: dict[str, list[Explanation]] = {name: [] for name in self.explainers}
         marked = np.isin(np.arange(len(shared.names)), suspects)[None]
         changed = 0
         for number, (cut, features) in enumerate(zip(cuts, shared.of_parts, strict=True)):
@@ -155,11 +153,10 @@ class ChoiceStudy:
                 try:
                     e = explainer(question, generator(self.seed, case, name, number))
                     readings[name].append(read(e, features, limit, at_most(self.features, len(features)), stands))
-                    found[name].append(replace(e, view=NO_VIEW, map=None))  # scores are all that is needed of hundreds
                 except (ValueError, TypeError) as error:
                     failures[name] = f"{type(error).__name__}: {error}"
             changed += not truly_trusted(question, features, marked, generator(self.seed, case, "changed", number))[0]
-        return {name: Explained(tuple(readings[name]), shared.matrix(found[name])) for name in self.explainers
+        return {name: Explained(tuple(readings[name]), len(shared.names)) for name in self.explainers
                 if name not in failures}, int(changed)
 
     # --- data and models ------------------------------------------------------------------------------------------------

@@ -17,13 +17,13 @@ import numpy as np
 import whytrust.inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import Parts, generator
-from whytrust.features import SharedFeatures, shared_features
+from whytrust.features import Made, SharedFeatures, shared_features
 from whytrust.question import Question
 from whytrust.readers import Marked, Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import each
 from whytrust.studies.data import Data
-from whytrust.studies.described import told
+from whytrust.studies.described import words
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
 
 ROUNDS, SHARE, BLOCK, ASKED = 100, 0.25, 16, 64
@@ -73,10 +73,10 @@ class PredictionStudy:
         usable, shared, _ = self._usable
         return {"format": 1, "study": "trust", "seed": self.seed,
                 "hashes": {"model": self._said(usable), **{item.id: item.digest() for item in self.data.items}},
-                "spec": {"experiment": "prediction", "explainers": {name: told(one) for name, one in self.explainers.items()},
-                         "parts": str(self.parts), "of_parts": {name: told(one) for name, one in (self.of_parts or {}).items()},
-                         "rounds": self.rounds, "share": self.share, "features": self.features, "block": self.block,
-                         "components": self.components},
+                "spec": {"experiment": "prediction", "explainers": {name: words(one) for name, one in self.explainers.items()},
+                         "parts": words(self.parts), "rounds": self.rounds, "share": self.share, "features": self.features,
+                         "of_parts": {name: words(one) for name, one in (self.of_parts or {}).items()}, "block": self.block,
+                         "components": self.components, "threshold": self.model.threshold},
                 "about": {"model": self.model.name, "inputs": self.data.what, "shared": len(shared.names),
                           "feature": shared.about, "usable": len(usable), "command": self.command,
                           "deterministic": self._cut(usable[0]).deterministic}}
@@ -145,13 +145,15 @@ class PredictionStudy:
     @cached_property
     def _usable(self) -> tuple[list[str], SharedFeatures, dict[str, str]]:
         """The inputs that can be cut, the features they share, and why the others cannot be."""
-        cuts, failed = dict[str, Parts](), dict[str, str]()
+        usable, failed = list[str](), dict[str, str]()
         for item in self.data.items:
             try:
-                cuts[item.id] = self._cut(item.id)
+                self._cut(item.id)
+                usable.append(item.id)
             except (ValueError, TypeError, OSError) as error:
                 failed[item.id] = f"{type(error).__name__}: {error}"
-        if not cuts:
-            raise ValueError(f"none of the {len(failed)} inputs can be used; the first: {next(iter(failed.values()), '')}")
-        return list(cuts), shared_features(self.model, list(cuts.values()), self.components, self.seed, self.batch_size), failed
+        if not usable:
+            raise ValueError(f"none of the {len(failed)} inputs can be used; the first: {next(iter(failed.values()))}")
+        cuts = Made(len(usable), lambda index: self._cut(usable[index]))
+        return usable, shared_features(self.model, cuts, self.components, self.seed, self.batch_size), failed
 

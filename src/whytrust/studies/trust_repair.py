@@ -146,7 +146,7 @@ class RepairStudy:
         spec = {"experiment": "repair", "explainers": {name: words(one) for name, one in self.explainers.items()},
                 "picks": list(self.picks), "readers": list(self.readers), "instances": self.instances,
                 "features": self.features, "overlooks": self.overlooks, "misjudges": self.misjudges,
-                "parts": str(self.parts), "train": words(self.train), "judge": self._opinion(),
+                "parts": words(self.parts), "train": words(self.train), "judge": self._opinion(),
                 "options": {name: words(value) for name, value in self.options.items()}}
         data = {name: getattr(self, name) for name in ("training", "validation", "world")}
         return {"format": 1, "study": "repair", "spec": spec, "seed": self.seed,
@@ -155,9 +155,7 @@ class RepairStudy:
 
     def _opinion(self) -> str:
         """What the judge says of every feature there can be, as a hash: another judge is another run."""
-        items = self.training.inputs
-        names = {word for text in items for word in text.split()} if self.domain == "text" else column_names(items)
-        said = "".join(f"{name}\t{bool(self.judge(name))}\n" for name in sorted(names))
+        said = "".join(f"{name}\t{bool(self.judge(name))}\n" for name in sorted(self._bench.names))
         return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
 
     def blocks(self) -> list[Block]:
@@ -221,7 +219,7 @@ class _Bench:
     on_calls: OnCalls = lambda calls: None
     models: OrderedDict[Deleted, CheckedModel] = field(default_factory=OrderedDict)
     measured: dict[Deleted, dict[str, Any]] = field(default_factory=dict)
-    explained: dict[tuple[Deleted, str], dict[int, Shown]] = field(default_factory=dict)
+    explained: OrderedDict[tuple[Deleted, str], dict[int, Shown]] = field(default_factory=OrderedDict)
 
     @cached_property
     def _trainer(self) -> Trainer:
@@ -238,6 +236,14 @@ class _Bench:
     @cached_property
     def _features(self) -> SharedFeatures:
         return shared_features(self.model(frozenset()), self._parts)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every feature there is, as explanations know it: columns, or what training and validation texts are cut into."""
+        if self.study.domain == "tabular":
+            return frozenset(column_names(self.study.training.inputs, self.study.options.get("names")))
+        trained = shared_features(self.model(frozenset()), list(self._cut(self.study.training)))
+        return frozenset({*trained.keys, *self._features.keys})
 
     def _cut(self, data: Labelled) -> Iterator[Parts]:
         """Inputs that have nothing in them, such as empty texts, are left out."""
@@ -261,14 +267,15 @@ class _Bench:
         """How often that model is right, in the real world and on the validation data."""
         if deleted not in self.measured:
             model, data = self.model(deleted), self.study.validation
-            self.measured[deleted] = {"accuracy": accuracy(model, self.study.world),
-                                      "held_out": None if data.labels is None else accuracy(model, data)}
+            known = self.study.training.labels
+            assert known is not None
+            self.measured[deleted] = {"accuracy": accuracy(model, self.study.world, known),
+                                      "held_out": None if data.labels is None else accuracy(model, data, known)}
         return self.measured[deleted]
 
     def reference(self) -> dict[str, Any]:
         """The model as it is, and the one without every feature that does not generalise."""
-        names = shared_features(self.model(frozenset()), list(self._cut(self.study.training))).names
-        bad = frozenset(name for name in {*names, *self._features.names} if not self.study.judge(name))
+        bad = frozenset(name for name in self.names if not self.study.judge(name))
         return {**self.scores(frozenset()), "oracle": self.scores(bad), "bad": len(bad),
                 "left_out": len(self.study.validation) - len(self._parts)}
 
@@ -284,7 +291,7 @@ class _Bench:
 
     def _shown(self, explainer: str, deleted: Deleted, index: int) -> Shown:
         """What one explanation names; nothing where there is none to be had."""
-        known = self.explained.setdefault((deleted, explainer), {})
+        known = self._known(deleted, explainer)
         if index not in known:
             question = Question(self.model(deleted), self._parts[index], on_calls=self.on_calls)
             scores = question.original
@@ -297,9 +304,20 @@ class _Bench:
                 known[index] = ()
             else:
                 which = self._features.of_parts[index]
-                known[index] = tuple((self._features.names[which[part]], float(e.scores[part]))
+                known[index] = tuple((self._features.keys[which[part]], float(e.scores[part]))
                                      for part in named_parts(e, self.study.features))
         return known[index]
+
+    def _known(self, deleted: Deleted, explainer: str) -> dict[int, Shown]:
+        """What was explained of a model; of many models the last ones, and the first, which every reader begins with."""
+        key = (deleted, explainer)
+        if key not in self.explained:
+            self.explained[key] = {}
+            oldest = next((one for one in self.explained if one[0]), key)
+            if len(self.explained) > KEPT and oldest != key:
+                del self.explained[oldest]
+        self.explained.move_to_end(key)
+        return self.explained[key]
 
     @cached_property
     def _explainers(self) -> dict[str, Any]:
@@ -314,12 +332,15 @@ def _matrix(every: Sequence[Shown]) -> Any:
     return sparse.csr_matrix((values, (rows, columns)), shape=(len(every), max(len(names), 1)), dtype=np.float64)
 
 
-def accuracy(model: CheckedModel, data: Labelled) -> float:
-    """The share of labels that the model says; classes are compared by their names where they have any."""
+def accuracy(model: CheckedModel, data: Labelled, trained: Sequence[Any]) -> float:
+    """The share of labels that the model says; classes are compared by their names where they have any.
+
+    Else outputs are the labels that it was `trained` on, in order, as scikit-learn has them: the data may lack some of them.
+    """
     assert data.labels is not None
     found: Floats = model(data.inputs)
-    labels, known = model.labels(found), sorted(set(data.labels))
-    if model.classes is None:  # outputs are the labels in order, as scikit-learn has them
+    labels, known = model.labels(found), sorted(set(trained))
+    if model.classes is None:
         return float(np.mean([label < len(known) and known[label] == truth
                               for label, truth in zip(labels.tolist(), data.labels, strict=True)]))
     return float(np.mean([model.classes[label] == str(truth) for label, truth in zip(labels, data.labels, strict=True)]))

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from whytrust.api import model as wrap
 from whytrust.compat.lime.lime_image import ImageExplanation
-from whytrust.core import Floats, generator
+from whytrust.core import generator
 from whytrust.coverage import submodular
 from whytrust.domains.image import ImageParts
 from whytrust.features import shared_features
@@ -54,15 +55,13 @@ class SubmodularPick:
         self.sp_explanations = [self.explanations[i] for i in self.V]
 
 
-def explanation_matrix(explanations: Sequence[Any]) -> Floats:
-    """(explanations, features): the summed |weight| of each feature over the labels of each explanation."""
+def explanation_matrix(explanations: Sequence[Any]) -> Any:
+    """(explanations, features), sparse: the summed |weight| of each feature over the labels of each explanation."""
     columns: dict[Any, int] = {}
     cells = [(row, columns.setdefault(name, len(columns)), abs(weight))
              for row, e in enumerate(explanations) for name, weight in _features(e)]
-    matrix = np.zeros((len(explanations), len(columns)))
-    for row, column, weight in cells:
-        matrix[row, column] += weight
-    return matrix
+    rows, features, weights = zip(*cells, strict=True) if cells else ((), (), ())
+    return sparse.csr_matrix((weights, (rows, features)), shape=(len(explanations), max(len(columns), 1)), dtype=np.float64)
 
 
 def image_matrix(explanations: Sequence[ImageExplanation], predict_fn: Any, seed: int, hide_color: Any = None) -> Any:
