@@ -283,4 +283,6 @@ def test_a_folder_may_be_named_as_a_text(tmp_path):
 def test_explanations_that_name_everything_are_told_to_name_less(rng):
     rows = rng.normal(size=(40, 3))
     picked = wt.pick(lambda batch: np.asarray(batch, dtype=float) @ [1.0, 2.0, 3.0], rows[:8], budget=3, background=rows)
-    assert any("features=" in note for note in picked.notes)
+    assert any("features=1." in note for note in picked.notes)
+    less = wt.pick(lambda batch: np.asarray(batch, dtype=float) @ [1.0, 2.0, 3.0], rows[:8], budget=3, background=rows, features=1)
+    assert not any("features=" in note for note in less.notes)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -12,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import whytrust as wt
 from whytrust.planting import Column
 from whytrust.report import trust as page
+from whytrust.studies import trust_findings
 from whytrust.trusting import EXPERIMENTS, FINDINGS
 
 
@@ -151,3 +153,46 @@ def test_a_column_of_ones_own_is_known_by_what_explanations_call_it(options, nam
     reference = next(r for r in found.store.records() if r["case"] == "reference")
     assert reference["bad"] == 1
     assert {word for r in found.store.records() for node in r.get("nodes", ()) for word in node["words"]} <= {name}
+
+
+ODD = [
+    ({"inputs": []}, "at least one input"), ({"explainers": 5}, "explainers must be names"),
+    ({"experiment": "model", "budgets": 5}, "budgets must be whole numbers"), ({"share": "a"}, "share must lie"),
+    ({"experiment": "model", "world": (["a"],)}, "world must be"), ({"experiment": "repair", "world": (["a", "b"], [1])}, "world must be"),
+    ({"experiment": "model", "plant": "word"}, "plant must be artefacts"), ({"experiment": "insight", "plant": {"a": 1}}, "plant must be"),
+    ({"experiment": "repair", "judge": 5}, "judge must be a function"), ({"experiment": "insight", "labels": "yes"}, "labels must be one class"),
+    ({"experiment": "insight", "labels": [[1]] * 120}, "labels must be one class"),
+    ({"experiment": "insight", "model": lambda texts: np.ones(len(texts))}, r"must take \(inputs, labels, seed\)"),
+    ({"experiment": "repair", "model": lambda texts, labels, seed: None}, r"must take \(inputs, labels, deleted, seed\)"),
+    ({"experiment": "repair", "labels": [1] * 120}, "two classes or more"),
+    ({"experiment": "insight", "background": ["a text"]}, "background means nothing"), ({"components": 3}, "components are groups"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), ODD, ids=[message[:24] + str(i) for i, (_, message) in enumerate(ODD)])
+def test_what_is_odd_is_one_clear_error(pipeline, rng, given, message):
+    inputs, labels = texts(rng)
+    asked = {"experiment": "prediction", "inputs": inputs, "explainers": ["lime"], "model": clone(pipeline), **given}
+    if asked["experiment"] != "prediction":
+        asked.setdefault("labels", labels)
+    else:
+        asked["model"] = make_pipeline(CountVectorizer(), LogisticRegression()).fit(inputs, labels)
+    model, some, explainers = (asked.pop(name) for name in ("model", "inputs", "explainers"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        wt.trust(model, some, explainers, **asked)
+
+
+def test_a_world_that_was_seen_in_training_is_told(pipeline, rng):
+    inputs, labels = texts(rng)
+    found = wt.trust(clone(pipeline), inputs, {"lime": {"samples": 60}}, "repair", labels=labels, world=(inputs[:40], labels[:40]),
+                     judge=lambda word: word != "word01", readers=(1,), instances=2, features=3)
+    assert any("40 inputs, of which 40 are among those that models are trained on" in note for note in found.findings["notes"])
+
+
+@pytest.mark.parametrize("budgets", [(3,), (2, 7), tuple(range(1, 31))])
+def test_every_number_of_explanations_that_was_asked_for_is_told(budgets):
+    records = [{"case": f"{i}", "status": "ok", "right": {"lime": {how: [1.0] * len(budgets) for how in ("submodular", "random")}},
+                "inputs": 40, "oracle": 1.0} for i in range(3)]
+    table = trust_findings._choice_table(records, ["lime"], list(budgets))
+    expected = ["B = 1", "B = 5", "B = 10", "B = 20", "B = 30"] if len(budgets) == 30 else [f"B = {b}" for b in budgets]
+    assert table["columns"][1:] == expected

@@ -129,6 +129,9 @@ def _shared(items: Sequence[Any], components: int | None, seed: int, describe: S
         if describe is not None:
             raise ValueError(f"describe says how images and sounds are compared; the features of a {kind} are its "
                              f"{'words' if kind == 'text' else 'columns'}, so leave it out, got {list(describe)}")
+        if components is not None:
+            raise ValueError(f"components are groups of parts that are alike, for images and sounds; the features of a {kind} "
+                             f"are its {'words' if kind == 'text' else 'columns'}, so leave it out, got {components}")
         words, told = (_words, "a word (or sentence) as it is written") if kind == "text" else (_columns, "a column")
         return _by_name((words(_same_kind(item, kind)) for item in items), told)
     if all(hasattr(item, "stems") for item in items):

@@ -26,9 +26,9 @@ REPEATS = 100
 """Random picks that a pick is compared with."""
 NAMED = 6
 """Newly covered features that are named in a line; the others are counted."""
-
 NEARLY_ALL = 0.95
 """A first pick that covers more than this leaves nothing to pick."""
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -138,9 +138,11 @@ class Picked(Sequence[Any]):
     def notes(self) -> tuple[str, ...]:
         """What to know before believing it."""
         told = dict.fromkeys(note for p in self.picks for note in p.notes)
-        if len(self.indices) > 1 and self.method == "submodular" and all(p.coverage[0] > NEARLY_ALL for p in self.picks):
+        fewer = max(min([3, *(int(np.count_nonzero(p.importance)) // 2 for p in self.picks)]), 1)
+        if len(self.indices) > 1 and self.method == "submodular" and all(
+                p.coverage[0] > NEARLY_ALL and len(p.new[0]) > fewer for p in self.picks):
             told["The first explanation names nearly all that matters, so that the others add nothing: keep fewer parts in "
-                 "each with features=, such as features=3."] = None
+                 f"each with features=, such as features={fewer}."] = None
         if self.failed:
             first = min(self.failed)
             told[f"{count(len(self.failed), 'input')} of {len(self.sides[0].explanations)} could not be explained and "
@@ -199,7 +201,7 @@ class Picked(Sequence[Any]):
 
     def summary(self) -> dict[str, Any]:
         """What was found, as plain data without the explanations themselves."""
-        models = [{"model": side.model, "features": len(side.shared.names), "about": side.shared.about,
+        models = [{"model": side.model, "features": int((p.importance > 0).sum()), "about": side.shared.about,
                    "coverage": float(p.coverage[-1]), "bound": p.bound, "promised": p.promised,
                    "random": float(r[:, -1].mean())}
                   for side, p, r in zip(self.sides, self.picks, self.random, strict=True)]
@@ -287,8 +289,10 @@ class Picked(Sequence[Any]):
         if not isinstance(data, dict) or data.get("kind") != "pick":
             raise ValueError("this must be a pick as picked.save('pick.json') writes it; explanations are read with "
                              "whytrust.Explanation.load or whytrust.Gallery.load")
-        if not isinstance(data.get("format"), int) or data["format"] > FORMAT:
-            raise ValueError(f"this pick has format {data.get('format')!r}, newer than {FORMAT}: update whytrust to read it")
+        if not isinstance(data.get("format"), int):
+            raise ValueError("this is no pick as picked.save('pick.json') wrote: its format is not said")
+        if data["format"] > FORMAT:
+            raise ValueError(f"this pick has format {data['format']}, newer than {FORMAT}: update whytrust to read it")
         try:
             sides = tuple(_side(one) for one in data["sides"])
             picks = given([side.weights for side in sides], data["picked"], data["turns"],

@@ -137,6 +137,7 @@ def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "pr
     generator(seed)
     _refuse_unused(experiment, labels=labels, world=world, plant=plant, judge=judge)
     asked = _Asked(model, inputs, explainers, labels, world, plant, judge, parts, int(seed), limit, dict(options))
+    asked.refuse_odd(experiment)
     study = asked.study(experiment)
     if asked.options:
         known = sorted({name for names in reading.OPTIONS.values() for name in names} | _own(type(study)))
@@ -186,6 +187,28 @@ class _Asked:
     limit: int | None
     options: dict[str, Any]
     background: Any = None
+
+    def refuse_odd(self, experiment: str) -> None:
+        """What could only fail later, or would be ignored."""
+        if hasattr(self.inputs, "__len__") and not len(self.inputs):
+            raise ValueError("inputs must hold at least one input, got none")
+        if self.labels is not None and (isinstance(self.labels, str) or np.ndim(self.labels) != 1):
+            raise ValueError("labels must be one class for each input, in a list or array, got "
+                             f"{type(self.labels).__name__} of shape {np.shape(self.labels)}")
+        sizes = [len(one) for one in self.world] if isinstance(self.world, tuple | list) else []
+        if self.world is not None and (len(sizes) != 2 or sizes[0] != sizes[1]):
+            came = f"{len(sizes)} of them, of {sizes} entries" if sizes else type(self.world).__name__
+            raise ValueError(f"world must be (inputs, labels), one label for each input, got {came}")
+        for one in self.plant if isinstance(self.plant, tuple | list) else [self.plant]:
+            if one is not None and not all(hasattr(one, name) for name in ("domain", "into", "without", "parts_of")):
+                raise TypeError("plant must be artefacts of whytrust.planting, such as Tokens(('word',)) or Patch(), got "
+                                f"{one!r:.60}")
+        if self.judge is not None and not callable(self.judge):
+            raise TypeError("judge must be a function that says of a feature's name whether it generalises, got "
+                            f"{self.judge!r:.60}")
+        if self.options.get("background") is not None and experiment in ("model", "repair", "insight"):
+            raise TypeError(f"background means nothing in experiment {experiment!r}: hidden columns take values of the rows "
+                            "that models are trained on, artefacts and all; leave it out")
 
     def study(self, experiment: str) -> Any:
         """The study of an experiment."""

@@ -71,6 +71,9 @@ def _trust(options: argparse.Namespace) -> int:
         given["readers"] = given["readers"][0]  # there are no rounds
     if options.fill is not None:
         given["fill"] = reading.number(options.fill)
+    if options.background and trains:
+        raise ValueError(f"--background means nothing in experiment {options.experiment}: hidden columns take values of the "
+                         "rows that models are trained on; leave it out")
     if options.background:
         given["background"] = reading.table(options.background)
     if options.html:

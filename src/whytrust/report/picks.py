@@ -152,9 +152,9 @@ def _overview(found: Shown) -> Markup:
 
 def _meaning(found: Shown) -> Markup:
     kinds = dict.fromkeys(side.about for side in found.sides)
-    return tag("p", "A feature is ", join([tag("bdi", kind) for kind in kinds], "; "), ". It is as important as the square "
-                    "root of its weights, added up over all explanations, and counts as seen as soon as one explanation gives "
-                    "it any weight.", class_="aside")
+    return tag("p", "A feature is ", join([tag("bdi", kind) for kind in kinds], "; "), ". Its importance is the square "
+                    "root of the sum of its weights' sizes over all explanations, and it counts as seen as soon as one "
+                    "explanation gives it any weight.", class_="aside")
 
 
 def _curves(found: Shown) -> list[Markup]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,8 @@ def named(given: Any, background: Any, always: Collection[str], what: str) -> di
     """{label: explainer} of names, objects, {label: name, object or {method, options}}; those that `what` has anyway go."""
     if isinstance(given, str) or callable(given):
         given = [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"explainers must be names or explainers in a list, or {{label: explainer}}, got {given!r:.60}")
     pairs = given.items() if isinstance(given, Mapping) else [(_label(one), one) for one in given]
     made: dict[str, Any] = {}
     for name, one in pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Trained:
             if hasattr(train, "fit") and hasattr(train, "get_params"):
                 made = _fresh(train, seed).fit(inputs, labels)
             elif callable(train):
-                made = train(inputs, labels, seed)
+                made = takes(train, "inputs", "labels", "seed")(inputs, labels, seed)
             else:
                 raise TypeError("train must be a function of (inputs, labels, seed) that returns a model, or an unfitted "
                                 f"scikit-learn estimator, got {type(train).__name__}")
@@ -51,6 +52,19 @@ class Trained:
         if place >= len(self.classes):
             raise ValueError(f"the model must have one output for each of {len(self.classes)} classes, got {np.size(scores)}")
         return self.classes[place]
+
+
+def takes(train: Any, *names: str) -> Any:
+    """The function itself, if it can be called with so many arguments: a model that is trained already takes one."""
+    try:
+        signature(train).bind(*names)
+    except TypeError as error:
+        came = f"{getattr(train, '__name__', type(train).__name__)}{signature(train)}"
+        raise TypeError(f"a function that trains must take ({', '.join(names)}) and return a model, got {came}: {error}; a "
+                        "model that is trained already cannot be used here") from None
+    except ValueError:  # of some functions written in C nothing is known
+        return train
+    return train
 
 
 def _fresh(given: Any, seed: int) -> Any:

@@ -36,12 +36,17 @@ def untrusted(features: int, rounds: int, share: float, seed: int) -> Marked:
     return marked
 
 
+def refuse_numbers(scores: Floats) -> None:
+    """A model with one output is not asked."""
+    if len(scores) < 2:
+        raise TypeError("trust in a prediction is about decisions, and a model with one output decides nothing; for a model of "
+                        "two classes pass threshold=0.5 to wt.model")
+
+
 def truly_trusted(question: Question, features: NDArray[np.intp], marked: Marked, rng: np.random.Generator) -> Flags:
     """For each row of `marked`: does the model decide as it does when the parts of these features are hidden?"""
     classes = len(question.original)
-    if classes < 2:
-        raise TypeError("trust in a prediction is about decisions, and a model with one output decides nothing; for a model of "
-                        "two classes pass threshold=0.5 to wt.model")
+    refuse_numbers(question.original)
     label = int(question.model.labels(question.original[None])[0])
     masks, row = np.unique(~marked[:, features], axis=0, return_inverse=True)
     scores = _scores(question, masks, classes, rng)

@@ -15,6 +15,8 @@ from whytrust.studies.mistrust import EVERYTHING, summary
 
 Records = Sequence[Mapping[str, Any]]
 HOW = {"submodular": "SP", "random": "RP"}
+GRAINS = {"submodular": 0.5, "random": 0.05}
+"""The least that a pair can show: right, wrong or a tie, or a mean over ten picks; no finer over B, for picks grow by one."""
 UNTOLD = ("plants", "budgets", "experiment", "kind", "explainers", "train", "of_parts")
 """What a run is told apart by, and no reader wants to read."""
 SHOWN = (1, 5, 10, 20, 30)
@@ -114,8 +116,10 @@ def _said(found: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
         if name not in asked or name == "random":
             continue
         test = next(t for t in found["tests"] if t["name"] == name and t["rival"] == EVERYTHING)
-        points = (f"{100 * abs(test['value']):.1f} points {'above' if test['value'] > 0 else 'below'} trusting everything, "
-                  f"{100 * test['low']:+.1f} to {100 * test['high']:+.1f}")
+        side = "above" if test["value"] > 0 else "below"
+        points = ("exactly that of trusting everything, " if test["value"] == 0 else
+                  f"{100 * abs(test['value']):.1f} points {side} trusting everything, ")
+        points += f"{100 * test['low']:+.1f} to {100 * test['high']:+.1f}"
         call = ("whether that helps is undecided" if test["p"] > stats.LEVEL else
                 "better than trusting everything" if test["value"] > 0 else "worse than trusting everything")
         words.append(f"Readers of {name} reach an F1 of {row['value']:.3f}: {call} ({points}).")
@@ -158,6 +162,9 @@ def model(store: Store) -> dict[str, Any]:
     data["charts"] = [_choice_chart(done, names, budgets)]
     data["tables"] = [_choice_table(done, names, budgets), test_table(tests), _pairs_table(done, names)]
     data["notes"].append("A reader who chooses by a coin is right half of the time. Intervals are over pairs of models.")
+    if len(budgets) < len(spec["budgets"]):
+        data["notes"].append(f"No more than {min(r['inputs'] for r in done)} inputs are explained of each pair, so that larger "
+                             f"B ({', '.join(str(b) for b in spec['budgets'] if b not in budgets)}) cannot be read.")
     return dict(plain(data))
 
 
@@ -180,8 +187,7 @@ def budgets_of(spec: Mapping[str, Any], records: Records) -> list[int]:
 
 def rate_at(records: Records, name: str, how: str, place: int) -> dict[str, Any]:
     """The share of right choices with so many explanations."""
-    grain = 0.5 if how == "submodular" else 0.05
-    return asdict(stats.rate(correct(records, name, how)[:, place], grain=grain))
+    return asdict(stats.rate(correct(records, name, how)[:, place], grain=GRAINS[how]))
 
 
 def comparisons(records: Records, names: Sequence[str], budgets: Sequence[int]) -> list[dict[str, Any]]:
@@ -193,11 +199,12 @@ def comparisons(records: Records, names: Sequence[str], budgets: Sequence[int]) 
         mean = {(name, how): correct(records, name, how)[:, places].mean(axis=1) for name in names for how in HOW}
         for name in names:
             if name != "random":
-                pairs[f"SP − RP, {name}", span, name] = stats.paired(mean[name, "submodular"], mean[name, "random"], grain=0.05)
+                pairs[f"SP − RP, {name}", span, name] = stats.paired(mean[name, "submodular"], mean[name, "random"],
+                                                                      grain=GRAINS["submodular"])
         for other in names[1:]:
             for how, short in HOW.items():
                 pairs[f"{names[0]} − {other}, {short}", span, names[0]] = stats.paired(mean[names[0], how], mean[other, how],
-                                                                                         grain=0.05)
+                                                                                         grain=GRAINS[how])
     adjusted = stats.holm([one.p for one in pairs.values()])
     return [{"what": what, "span": span, "value": one.value, "low": one.low, "high": one.high, "p": float(p), "n": one.n,
              "call": "undecided" if p > stats.LEVEL else "above" if one.value > 0 else "below"}
@@ -209,9 +216,9 @@ def _chosen_words(records: Records, names: Sequence[str], budgets: Sequence[int]
     words = []
     for name in names:
         sp, rp = (rate_at(records, name, how, place)["value"] for how in HOW)
-        words.append(f"Readers of {budgets[place]} explanations by {name} choose the better model in {sp:.0%} of "
-                     f"{len(records)} pairs when explanations are picked for coverage (SP), in {rp:.0%} when at random (RP); a "
-                     "tie counts half.")
+        read = f"{budgets[place]} explanation{'s' * (budgets[place] > 1)}"
+        words.append(f"Readers of {read} by {name} choose the better model in {sp:.0%} of {len(records)} pairs when "
+                     f"explanations are picked for coverage (SP), in {rp:.0%} when at random (RP); a tie counts half.")
     oracle = stats.rate([r["oracle"] for r in records], grain=0.5)
     words.append(f"A reader who knew how many decisions rest on the artefacts would choose rightly in {oracle.value:.0%} "
                  f"({oracle.low:.0%} to {oracle.high:.0%}): what else the two models differ in is chance, and no explanation "
@@ -241,7 +248,8 @@ def _choice_chart(records: Records, names: Sequence[str], budgets: Sequence[int]
 
 
 def _choice_table(records: Records, names: Sequence[str], budgets: Sequence[int]) -> dict[str, Any]:
-    places = [budgets.index(b) for b in SHOWN if b in budgets]
+    few = budgets if len(budgets) <= len(SHOWN) else sorted({*(b for b in budgets if b in SHOWN), budgets[0], budgets[-1]})
+    places = [budgets.index(b) for b in few]
     rows = [[f"{short}-{name}", *(rate_at(records, name, how, i) for i in places)]
             for name in names for how, short in HOW.items()]
     rows.append(["knows all", *([asdict(stats.rate([r["oracle"] for r in records], grain=0.5))] * len(places))])

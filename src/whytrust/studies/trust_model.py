@@ -77,7 +77,8 @@ class ChoiceStudy:
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
             if not whole and not (value is None and name in ("explained", "features")):
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-        if not self.budgets or any(isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 1 for b in self.budgets):
+        several = isinstance(self.budgets, tuple | list) and len(self.budgets) > 0
+        if not several or any(isinstance(b, bool) or not isinstance(b, int | np.integer) or b < 1 for b in self.budgets):
             raise ValueError(f"budgets must be whole numbers >= 1, such as (1, 5, 10), got {self.budgets!r}")
         object.__setattr__(self, "budgets", tuple(sorted({int(b) for b in self.budgets})))
         if len(self.classes) != 2 or set(self.world_labels.tolist()) - set(self.classes):

@@ -68,11 +68,18 @@ class Labelled:
 
     def digest(self) -> str:
         """The same for the same inputs and labels."""
-        rows = self.inputs.to_numpy().tolist() if hasattr(self.inputs, "to_numpy") else list(self.inputs)
         told = hashlib.blake2b(digest_size=8)
-        for row, label in zip(rows, self.labels if self.labels is not None else [None] * len(rows), strict=True):
-            told.update(f"{row.tolist() if isinstance(row, np.ndarray) else row!r}\t{label}\n".encode())
+        for row, label in zip(self._written(), self.labels if self.labels is not None else [None] * len(self), strict=True):
+            told.update(f"{row}\t{label}\n".encode())
         return told.hexdigest()
+
+    def rows(self) -> set[str]:
+        """What the inputs are, each once."""
+        return set(self._written())
+
+    def _written(self) -> list[str]:
+        rows = self.inputs.to_numpy().tolist() if hasattr(self.inputs, "to_numpy") else list(self.inputs)
+        return [f"{row.tolist() if isinstance(row, np.ndarray) else row!r}" for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,10 @@ class RepairStudy:
                 raise ValueError(f"{name} must have at least one input, got none")
         if self.training.labels is None or self.world.labels is None:
             raise ValueError("training and world must have labels: one is to learn from, the other to measure by")
+        if len(set(self.training.labels)) < 2:
+            raise ValueError("labels must be of two classes or more for a model to learn, got "
+                             f"{len(set(self.training.labels))}")
+        trainer(self.train, "text")  # which refuses what trains no model
         wrong = [one for one in self.picks if one not in PICKS]
         if wrong or not self.picks:
             raise ValueError(f"picks must be some of {', '.join(PICKS)}, got {list(self.picks)}")
@@ -151,7 +162,8 @@ class RepairStudy:
         data = {name: getattr(self, name) for name in ("training", "validation", "world")}
         return {"format": 1, "study": "repair", "spec": spec, "seed": self.seed,
                 "hashes": {name: one.digest() for name, one in data.items()},
-                "about": {"what": self.about, "domain": self.domain, **{name: len(one) for name, one in data.items()}}}
+                "about": {"what": self.about, "domain": self.domain, **{name: len(one) for name, one in data.items()},
+                          "known": len(self.world.rows() & {*self.training.rows(), *self.validation.rows()})}}
 
     def _opinion(self) -> str:
         """What the judge says of every feature there can be, as a hash: another judge is another run."""

@@ -97,7 +97,7 @@ def findings(store: Store) -> dict[str, Any]:
     found = {
         "experiment": "repair",
         "question": "Is a model right more often in the real world once readers have deleted what does not generalise?",
-        "answer": answers(arms, reference, tests, rounds),
+        "answer": answers(arms, reference, tests, rounds, failed),
         "tables": [_accuracies(arms, reference, rounds, grain), _deletions(arms, rounds), _tests(tests)],
         "charts": [_chart(arms, reference, rounds, grain)],
         "cases": {"done": len(records), "of": sum(len(block.cases) for block in store.blocks), "failed": len(failed)},
@@ -114,10 +114,17 @@ def _notes(spec: Record, about: Record, arms: Sequence[Arm], reference: Record |
             f"{spec['overlooks']:g}, and deletes one that does with chance {spec['misjudges']:g}.",
             f"Each reader sees {spec['instances']} explanations of at most {spec['features']} features; "
             f"{' × '.join(map(str, spec['readers']))} readers, round by round.",
-            f"Accuracy in the real world is measured on {about['world']} inputs that no reader and no training saw. Intervals "
+            f"Accuracy in the real world is measured on {about['world']} inputs{_unseen(about)}. Intervals "
             "and tests count first readers and hold for these inputs: which of them a model gets right by chance is left out.",
             *([f"{left_out} validation inputs have nothing in them to explain and were left out."] if left_out else []),
             *([f"{empty} of {shown} explanations that readers were given were empty."] if empty else [])]
+
+
+def _unseen(about: Record) -> str:
+    some = about.get("known", 0)
+    return " that no reader and no training saw" if not some else (
+        f", of which {some} {'is' if some == 1 else 'are'} among those that models are trained on or readers see: it says less "
+        "of the real world than it should")
 
 
 # --- tests ------------------------------------------------------------------------------------------------------------
@@ -166,10 +173,12 @@ def _paired(first: Mapping[Path, float], second: Mapping[Path, float], grain: fl
     return stats.paired(one, other, [path[0] for path in both], grain=grain)
 
 
-def answers(arms: Sequence[Arm], reference: Record | None, tests: Sequence[Test], rounds: int) -> list[str]:
+def answers(arms: Sequence[Arm], reference: Record | None, tests: Sequence[Test], rounds: int,
+            failed: Sequence[Record] = ()) -> list[str]:
     """Verdicts in plain words; what is not decided is said to be."""
     if reference is None or not tests:
-        return ["Nothing is finished yet."]
+        return [f"Nothing can be said: {len(failed)} cases failed. The first: {failed[0]['error']}"] if failed else [
+            "Nothing is finished yet."]
     said = []
     by_name = {arm.name: arm for arm in arms}
     for test in tests:

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.domains.columns import default_names
+from whytrust.studies.insight_models import takes
 
 Trainer = Callable[[Any, Sequence[Any], frozenset[str], int], Any]
 """(inputs, labels, names of deleted features, seed) -> whatever wt.model takes."""
@@ -32,7 +33,7 @@ def trainer(given: Any, domain: str, names: Sequence[str] | None = None) -> Trai
     if isinstance(given, BaseEstimator) or (hasattr(given, "fit") and hasattr(given, "get_params")):
         return TextTrainer(given) if domain == "text" else TableTrainer(given, None if names is None else tuple(names))
     if callable(given) and not isinstance(given, type):
-        return given  # type: ignore[no-any-return]
+        return takes(given, "inputs", "labels", "deleted", "seed")  # type: ignore[no-any-return]
     raise TypeError("train must be a function (inputs, labels, deleted, seed) -> model, or an unfitted scikit-learn pipeline "
                     f"or estimator, got {type(given).__name__}")
 
