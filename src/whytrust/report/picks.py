@@ -164,7 +164,8 @@ def _curves(found: Shown) -> list[Markup]:
         name = side.model if several else f"{found.method} pick" if found.method == "submodular" else "this random pick"
         lines.append(Line(Contender(name, "", True, Kind("", colour, "", "", ""), place), [0.0, *side.pick.coverage.tolist()]))
         mean, low, high = side.random.mean(axis=0), *np.quantile(side.random, (.05, .95), axis=0)
-        who = Contender(f"random, {side.model}" if several else "random picks", "", False, None, place)
+        who = Contender(f"random, {side.model}" if several else "random picks", "", False, None, place,
+                        colour if several else "")
         lines.append(Line(who, [0.0, *mean.tolist()], [0.0, *low.tolist()], [0.0, *high.tolist()]))
     size = len(found.indices)
     step = max(1, -(-size // 10))

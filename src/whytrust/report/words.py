@@ -57,12 +57,13 @@ class Contender:
     explainer: bool
     kind: Kind | None
     number: int  # among the explainers, from 0
+    tint: str = ""  # of a baseline that belongs to one of several lines
 
     @property
     def colour(self) -> str:
         """The verdict's colour; baselines are dark, undecided ones and those without a verdict grey."""
         if not self.explainer:
-            return BASELINES.get(self.name, GREY)
+            return self.tint or BASELINES.get(self.name, GREY)
         return self.kind.colour if self.kind else GREY
 
     @property
