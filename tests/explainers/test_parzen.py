@@ -1,136 +1,25 @@
-"""Parzen windows against finite differences, naive loops, scipy's densities and white boxes."""
+"""Parzen windows over texts, against naive loops and white boxes; what is told, and what is refused."""
 
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import sparse
-from scipy.stats import gaussian_kde
 
 import whytrust as wt
-from whitebox import examples
-from whytrust.explainers import windows
+from explainers.parzen_truth import (
+    MODEL,
+    WORDS,
+    Slanted,
+    bright_corner,
+    clouds,
+    mixed_frame,
+    naive_probability,
+    reviews,
+    says_good,
+)
 from whytrust.explainers.parzen import Parzen
-from whytrust.explainers.windows import Rows, Windows, cross_validated, folds_of, tried
-
-WORDS = ["good", "bad", "film", "plot", "long", "short", "actor", "scene", "music", "night", "old", "new"]
-
-
-def reviews(n, seed=0, words=WORDS):
-    rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(words, rng.integers(2, 7), replace=False)) for _ in range(n)]
-
-
-def says_good(texts):
-    """The word of the truth is "good"; "bad" speaks against it; others say nothing."""
-    return [0.5 + 0.4 * ("good" in t.split()) - 0.4 * ("bad" in t.split()) + 0.01 * ("film" in t.split()) for t in texts]
-
-
-MODEL = wt.model(says_good, threshold=0.51, classes=["rotten", "fresh"])
-
-
-# --- the windows themselves -------------------------------------------------------------------------------------------
-
-
-def naive_probability(x, vectors, worth, width):
-    kernels = [np.exp(-np.sum((x - v) ** 2) / (2 * width**2)) for v in vectors]
-    return np.dot(kernels, worth) / np.sum(kernels)
-
-
-@examples(30)
-@given(st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 3.0]), st.booleans())
-def test_the_gradient_is_that_of_finite_differences(seed, width, as_sparse):
-    rng = np.random.default_rng(seed)
-    vectors, x = (rng.random((30, 4)) < 0.5).astype(float) if as_sparse else rng.normal(size=(30, 4)), rng.normal(size=4)
-    worth = (rng.random(30) < 0.4).astype(float)
-    made = Windows(Rows(sparse.csr_array(vectors) if as_sparse else vectors), width)
-    assert made.value(x, worth) == pytest.approx(naive_probability(x, vectors, worth, width), abs=1e-10)
-    step = 1e-5 * np.eye(4)
-    slopes = [(naive_probability(x + s, vectors, worth, width) - naive_probability(x - s, vectors, worth, width)) / 2e-5
-              for s in step]
-    np.testing.assert_allclose(made.gradient(x, worth), slopes, atol=1e-6)
-
-
-def test_the_gradient_is_the_closed_form_of_two_classes(rng):
-    vectors, x, width = rng.normal(size=(40, 3)), rng.normal(size=3), 0.8
-    ones = rng.random(40) < 0.5
-    kernels = np.exp(-((x - vectors) ** 2).sum(axis=1) / (2 * width**2))
-    sums = [kernels[ones == c].sum() for c in (False, True)]
-    moments = [kernels[ones == c] @ (vectors[ones == c] - x) for c in (False, True)]
-    truth = (sums[0] * moments[1] - sums[1] * moments[0]) / (width**2 * sum(sums) ** 2)
-    np.testing.assert_allclose(Windows(Rows(vectors), width).gradient(x, ones.astype(float)), truth, rtol=1e-9)
-
-
-@pytest.mark.parametrize("width", [0.3, 1.0])
-def test_the_density_is_scipys(rng, width):
-    # Whitened, so that scipy's kernel, which follows the data's covariance, is the same in all directions.
-    values = rng.normal(size=(200, 2))
-    values -= values.mean(axis=0)
-    values = values @ np.linalg.inv(np.linalg.cholesky(np.cov(values.T))).T
-    theirs, ours = gaussian_kde(values.T, bw_method=width), Windows(Rows(values), width)
-    for x in rng.normal(size=(5, 2)):
-        assert ours.log_density(x) == pytest.approx(float(theirs.logpdf(x)[0]), rel=1e-9)
-
-
-@pytest.mark.parametrize("far", [10.0, 1e3, 1e8, 1e150])
-@pytest.mark.parametrize("width", [1e-300, 1e-3, 1.0, 1e200])
-def test_nothing_is_nan_however_far_away_or_narrow(rng, far, width):
-    vectors = rng.normal(size=(20, 2))
-    worth = (vectors[:, 0] > 0).astype(float)
-    made = Windows(Rows(vectors), width)
-    x = np.array([far, 0.1])
-    assert -1e-12 <= made.value(x, worth) <= 1 + 1e-12
-    assert np.isfinite(made.gradient(x, worth)).all()
-    if width <= 1:
-        assert made.value(x, worth) == pytest.approx(1.0, abs=1e-5)  # the nearest are all on that side
-
-
-def test_slopes_beyond_any_number_are_refused():
-    made = Windows(Rows(np.array([[1.0], [-1.0]])), 1e-200)
-    with pytest.raises(ValueError, match="width must not be so small"):
-        made.gradient(np.zeros(1), np.array([1.0, 0.0]))
-
-
-def test_a_distance_beyond_any_number_is_refused():
-    with pytest.raises(ValueError, match="within reach"):
-        Windows(Rows(np.array([[1e10], [-1.0]])), 1.0).gradient(np.array([1e305]), np.array([1.0, 0.0]))
-
-
-def test_arrays_are_standardised_as_one_in_pieces(rng, monkeypatch):
-    values = rng.integers(0, 256, (50, 12)).astype(np.uint8)
-    whole = Rows.standardised(values)
-    monkeypatch.setattr(windows, "AT_ONCE", 8 * 12 * 7)
-    pieces = Rows.standardised(values)
-    units = (values - values.mean()) / values.std()
-    for made in (whole, pieces):
-        np.testing.assert_allclose(made.squares, (units**2).sum(axis=1))
-        np.testing.assert_allclose(made.times(units[:3]), units[:3] @ units.T)
-        np.testing.assert_allclose(made.weighed(np.arange(50.0)), np.arange(50.0) @ units)
-        apart = ((units[:, None] - units[None]) ** 2).sum(axis=2)
-        assert made.scale == pytest.approx(np.sqrt(apart.mean()))
-
-
-def test_what_held_out_inputs_are_given_is_a_naive_loop_s(rng, monkeypatch):
-    monkeypatch.setattr(windows, "AT_ONCE", 8 * 41 * 3)
-    vectors, worth = rng.normal(size=(41, 3)), rng.random((41, 2))
-    folds, held_out = folds_of(41)
-    assert held_out.tolist() == list(range(41))
-    assert sorted(np.bincount(folds)) == [8, 8, 8, 8, 9]
-    found = cross_validated(Rows(vectors), worth, [0.4, 2.0], lambda given: given)
-    for width, said in zip([0.4, 2.0], found, strict=True):
-        truth = [naive_probability(vectors[i], vectors[folds != folds[i]], worth[folds != folds[i]], width) for i in held_out]
-        np.testing.assert_allclose(said, truth, rtol=1e-9)
-
-
-def test_of_very_many_inputs_some_are_predicted():
-    folds, held_out = folds_of(200_000)
-    assert len(folds) == 200_000
-    assert len(held_out) == windows.LEAST_HELD_OUT
-    assert len(set(held_out.tolist())) == len(held_out)
-
+from whytrust.explainers.windows import Rows, Windows, folds_of, tried
 
 # --- texts ------------------------------------------------------------------------------------------------------------
 
@@ -306,169 +195,6 @@ def test_a_training_text_without_a_word_is_an_empty_bag():
     found = wt.explain(MODEL, "good film", "parzen", background=[*reviews(60), "", "…"])
     assert np.isfinite(found.scores).all()
     assert found.settings["background"] == 62
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def clouds(n, seed=0):
-    """Two Gaussian clouds, apart along (3, -1) / √10 of equal variances, and a third column that says nothing."""
-    rng = np.random.default_rng(seed)
-    axis = np.array([3, -1, 0]) / np.sqrt(10)
-    return rng.normal(size=(n, 3)) + np.outer(rng.choice([-1.5, 1.5], n), axis), axis
-
-
-def test_between_two_clouds_the_gradient_points_from_one_to_the_other():
-    table, axis = clouds(2000)
-    model = wt.model(lambda rows: 1 / (1 + np.exp(-3 * np.asarray(rows) @ axis)), threshold=0.5)
-    found = wt.explain(model, table.mean(axis=0), "parzen", target=1, background=table, width=0.8)
-    slope = found.scores / table.std(axis=0)  # from standard deviations back to the columns' own units
-    assert slope @ axis / np.linalg.norm(slope) > 0.98
-    assert found.names[0].startswith("column 0 = ")
-    assert found.intercept + found.scores @ found.origin == pytest.approx(found.local_prediction)
-
-
-def test_a_table_of_numbers_is_the_naive_probability_in_standard_deviations(rng):
-    table, axis = clouds(90)
-    model = wt.model(lambda rows: 1 / (1 + np.exp(-np.asarray(rows) @ axis)), threshold=0.5)
-    found = wt.explain(model, table[3], "parzen", target=1, background=table, width=0.7)
-    units = (table - table.mean(axis=0)) / table.std(axis=0)
-    assert found.local_prediction == pytest.approx(naive_probability(units[3], units, (table @ axis > 0).astype(float), 0.7))
-
-
-def mixed_frame(n, seed=0):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(seed)
-    frame = pandas.DataFrame({"age": rng.normal(40, 10, n), "town": rng.choice(["Linz", "Wien", "Graz"], n),
-                              "since": pandas.Timestamp("2020-01-01") + pandas.to_timedelta(rng.integers(0, 900, n), "D"),
-                              "kids": pandas.array(rng.integers(0, 4, n), dtype="Int64")})
-    frame.loc[::7, "age"] = np.nan
-    frame.loc[::11, "kids"] = pandas.NA
-    frame.loc[::13, "town"] = None
-    return frame
-
-
-def test_categories_dates_and_missing_values_have_features_of_their_own():
-    frame = mixed_frame(400)
-    model = wt.model(lambda rows: (rows["town"] == "Wien").to_numpy(float) * 0.8 + 0.1, threshold=0.5)
-    inside = frame[frame["town"] == "Wien"].iloc[0]
-    found = wt.explain(model, inside, "parzen", background=frame)
-    assert found.as_list(1)[0] == ("town = Wien", pytest.approx(found.scores.max()))
-    assert found.scores[1] > 0
-    missing = frame[frame["age"].isna() & frame["town"].notna()].iloc[0]
-    known = wt.explain(model, missing, "parzen", target=1, background=frame)
-    assert np.isfinite(known.scores).all()
-    assert known.origin[0] == 1.0  # missing is a category
-
-
-def test_features_of_a_frame_are_what_they_should_be():
-    from whytrust.domains.tabular import TableParts
-    frame = mixed_frame(60)
-    parts = TableParts.cut(frame.iloc[5], frame)
-    made = parts.vectors(frame)
-    dense = made.matrix.toarray()
-    age = frame["age"].to_numpy()
-    units = np.where(np.isnan(age), 0, (age - np.nanmean(age)) / np.nanstd(age))
-    np.testing.assert_allclose(dense[:, 0], units)
-    np.testing.assert_array_equal(dense[:, 1], np.isnan(age))
-    atoms = parts.statistics.columns[1].atoms
-    truth = [[(town is None and atom is None) or town == atom for atom in atoms]
-             for town in frame["town"].astype(object).where(frame["town"].notna(), None)]
-    np.testing.assert_array_equal(dense[:, 2:2 + len(atoms)], truth)
-    np.testing.assert_allclose(made.vector(parts), dense[5])
-    assert dense.shape[1] == 2 + len(atoms) + 1 + 2
-    assert made.batch(slice(2, 4)).equals(frame.iloc[2:4])
-
-
-def test_lists_of_rows_and_arrays_are_the_same(rng):
-    table, axis = clouds(60)
-    model = wt.model(lambda rows: 1 / (1 + np.exp(-np.asarray(rows, dtype=float) @ axis)), threshold=0.5)
-    first = wt.explain(model, table[0], "parzen", background=table)
-    second = wt.explain(model, table[0], "parzen", background=table.tolist())
-    np.testing.assert_allclose(first.scores, second.scores)
-
-
-# --- images and sounds ------------------------------------------------------------------------------------------------
-
-
-def bright_corner(images):
-    return 1 / (1 + np.exp(-20 * (np.asarray(images, dtype=float)[:, :2, :2].mean(axis=(1, 2)) - 0.5)))
-
-
-def test_the_part_of_an_image_that_matters_comes_first(rng):
-    images = rng.random((600, 4, 4))
-    images[:, :2, :2] = rng.random((600, 1, 1))
-    model = wt.model(bright_corner, threshold=0.5)
-    found = wt.explain(model, images[0], "parzen", target=1, background=images, parts="grid:2x2")
-    assert found.order[0] == 0
-    assert found.scores[0] > 0
-    listed = wt.explain(model, images[0], "parzen", target=1, background=list(images), parts="grid:2x2")
-    assert listed == found
-    guessed = wt.explain(model, images[0], "parzen", target=1, background=images)  # no parts: still no table
-    assert guessed.view.kind == "image"
-
-
-def test_channels_come_first_where_the_model_wants_them(rng):
-    pictures = rng.random((80, 6, 6, 3))
-    model = wt.model(lambda batch: 1 / (1 + np.exp(-20 * (batch[:, 0].mean(axis=(1, 2)) - 0.5))), threshold=0.5, layout="NCHW")
-    first = wt.explain(model, np.moveaxis(pictures[0], -1, 0), "parzen", background=np.moveaxis(pictures, -1, 1), parts="grid:2x2")
-    second = wt.explain(model, np.moveaxis(pictures[0], -1, 0), "parzen", background=pictures, parts="grid:2x2")
-    assert first.scores.tolist() == second.scores.tolist()
-
-
-@pytest.mark.parametrize("parts", ["time:4", "tf:2x2"])
-def test_sounds_are_compared_sample_by_sample(rng, parts):
-    waves = rng.normal(size=(60, 800)) * rng.random((60, 1))
-    waves[:, :200] += rng.choice([-1, 1], 60)[:, None]
-    model = wt.model(lambda batch: 1 / (1 + np.exp(-5 * batch[:, :200].mean(axis=1))), threshold=0.5)
-    found = wt.explain(model, waves[0], "parzen", target=1, background=waves, parts=parts, rate=800)
-    assert np.isfinite(found.scores).all()
-    assert found.view.kind == "sound"
-    if parts == "time:4":
-        assert found.order[0] == 0
-
-
-# --- several methods, audits --------------------------------------------------------------------------------------------
-
-
-def test_others_beside_it_get_what_they_want(rng):
-    table, axis = clouds(60)
-    model = wt.model(lambda rows: 1 / (1 + np.exp(-np.asarray(rows) @ axis)), threshold=0.5)
-    lime, parzen, greedy = wt.explain(model, table[0], ["lime", "parzen", "greedy"], background=table)
-    assert lime == wt.explain(model, table[0], "lime", background=table)
-    assert parzen.scores.tolist() == wt.explain(model, table[0], "parzen", background=table).scores.tolist()
-    assert greedy.method == "greedy"
-    text = wt.explain(MODEL, "good film", ["occlusion", "parzen"], background=reviews(40))
-    assert [e.method for e in text] == ["occlusion", "parzen"]
-
-
-def test_ready_made_parts_keep_their_own_background(rng):
-    from whytrust.domains.tabular import TableParts
-    table, axis = clouds(60)
-    model = wt.model(lambda rows: 1 / (1 + np.exp(-np.asarray(rows) @ axis)), threshold=0.5)
-    found = wt.explain(model, table[0], "parzen", parts=TableParts.cut(table[0], table), background=table)
-    assert found.scores.tolist() == wt.explain(model, table[0], "parzen", background=table).scores.tolist()
-
-
-def test_rows_of_a_table_are_audited_with_the_audit_s_background(tmp_path):
-    table, axis = clouds(120)
-    model = wt.model(Slanted(axis), threshold=0.5)
-    runs = [wt.audit(model, table[:8], ["parzen", "greedy"], background=table, out=tmp_path / str(jobs), jobs=jobs, block=2,
-                     draws=2) for jobs in (1, 2)]
-    first, second = ({row["name"]: row for row in run.table()} for run in runs)
-    assert {"parzen", "greedy"} <= set(first)
-    assert first == second
-    assert not [note for note in runs[0].to_json().get("notes", ()) if "parzen" in note]
-
-
-class Slanted:
-    """A model that goes to worker processes."""
-
-    def __init__(self, axis):
-        self.axis = axis
-
-    def __call__(self, rows):
-        return 1 / (1 + np.exp(-2 * np.asarray(rows, dtype=float) @ self.axis))
 
 
 # --- what goes wrong ----------------------------------------------------------------------------------------------------

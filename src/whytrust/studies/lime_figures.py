@@ -125,7 +125,7 @@ def choice(found: Found) -> Any:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     panels[0].set_ylabel("right choices (%)", fontsize=9)
-    panels[-1].legend(fontsize=8, frameon=False, loc="lower right", ncols=2)
+    panels[-1].legend(fontsize=8, frameon=False, loc="upper right", ncols=2)
     return figure
 
 
