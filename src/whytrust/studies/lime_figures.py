@@ -57,8 +57,6 @@ def faithful(found: Found) -> Any:
             axes.plot([3], [empty], marker="_", markersize=26, color=ORANGE, markeredgewidth=2)
             axes.annotate(f"{empty:.0f} if an empty\npath names all", (3, empty), fontsize=7.5, ha="center", va="bottom",
                           xytext=(0, 5), textcoords="offset points")
-        if axes is not panels[0]:
-            axes.get_legend().remove()
         axes.set_title(f"{name}: {'sparse logistic regression' if kind != 'tree' else 'decision tree'}", fontsize=10)
         axes.set_ylim(0, 112)
     panels[0].set_ylabel("recall of the words that the model uses (%)", fontsize=9)
@@ -73,9 +71,10 @@ def _bars(axes: Any, rates: Mapping[str, Any], theirs: Mapping[str, float | None
         axes.text(place, 3, f"{value:.1f}", ha="center", va="bottom", fontsize=8.5, color="white", fontweight="bold")
         if theirs.get(row) is not None:
             axes.plot([place], [theirs[row]], marker="D", markersize=6, markerfacecolor="white", markeredgecolor=DARK,
-                      linestyle="none", label="published" if place == 0 else None, zorder=5)
+                      linestyle="none", zorder=5)
     axes.set_xticks(range(len(rates)), [BARS[row][0] for row in rates], fontsize=8.5)
-    axes.legend(loc="upper left", fontsize=8, frameon=False, bbox_to_anchor=(-0.03, 0.42))
+    if theirs.get("random") is not None:  # the lowest bar, with room above it
+        axes.annotate("published", (0, theirs["random"]), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
@@ -101,8 +100,6 @@ def trust(found: Found) -> Any:
             axes.set_title(f"{name}: {kind}", fontsize=10)
             axes.set_ylim(0, 114)
             axes.tick_params(axis="x", labelsize=7)
-            if row or column:
-                axes.get_legend().remove()
         panels[row][0].set_ylabel("F1 of “trustworthy” (%)", fontsize=9)
     return figure
 
