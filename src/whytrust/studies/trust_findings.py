@@ -160,7 +160,7 @@ def model(store: Store) -> dict[str, Any]:
     tests = comparisons(done, names, budgets)
     data["answer"] = _chosen_words(done, names, budgets, tests)
     data["charts"] = [_choice_chart(done, names, budgets)]
-    data["tables"] = [_choice_table(done, names, budgets), test_table(tests), _pairs_table(done, names)]
+    data["tables"] = [_choice_table(done, names, budgets), difference_table(tests), _pairs_table(done, names)]
     data["notes"].append("A reader who chooses by a coin is right half of the time. Intervals are over pairs of models.")
     if len(budgets) < len(spec["budgets"]):
         data["notes"].append(f"No more than {min(r['inputs'] for r in done)} inputs are explained of each pair, so that larger "
@@ -257,7 +257,7 @@ def _choice_table(records: Records, names: Sequence[str], budgets: Sequence[int]
             "about": f"{len(records)} pairs of models."}
 
 
-def test_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def difference_table(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Every difference with its interval."""
     rows = [[t["what"], t["span"], f"{100 * t['value']:+.1f} ({100 * t['low']:+.1f} to {100 * t['high']:+.1f})",
              p_words(t["p"]), t["call"]] for t in tests]

@@ -27,7 +27,6 @@ from whytrust.studies.choosing import BUDGETS, Explained, chosen
 from whytrust.studies.described import words
 from whytrust.studies.insight_models import Trained, content
 from whytrust.studies.mistrust import truly_trusted
-from whytrust.views import TextView
 
 TRIES = 400
 """Models that are trained, at most, until a pair is found."""
@@ -39,7 +38,6 @@ ALIKE, APART = 0.001, 0.05
 """Validation accuracies of a pair differ by no more than the one, accuracies in the world by no less than the other."""
 IN_TRAINING, IN_THE_WORLD = (0.1, 0.2), (0.1, 0.1)
 """Shares of the inputs of each class that an artefact is planted in."""
-NO_VIEW = TextView("", ())
 HELD = 0.5
 """A shared feature is an artefact's where at least this share of its parts hold it."""
 
