@@ -264,7 +264,8 @@ def choice(stores: Mapping[str, Store]) -> dict[str, Any]:
     if together:
         said = trust_findings.difference_words([t for t in together if t["span"] == together[-1]["span"]])
         data["answer"] = [f"Both data sets together, {together[0]['n']} pairs: {words}" for words in said] + data["answer"]
-        data["tables"].insert(0, {**trust_findings.difference_table(together), "title": "Both data sets: Differences, in points"})
+        table = trust_findings.difference_table(together)
+        data["tables"].insert(0, {**table, "title": f"Both data sets: {table['title']}"})
     return data
 
 
