@@ -85,7 +85,8 @@ def choice(found: dict[str, Any]) -> str:
     """Figure 8: right choices, differences and the pairs."""
     pieces = []
     for table in found["tables"]:
-        lines = [[str(column) for column in table["columns"]], *([cell(one) for one in row] for row in table["rows"])]
+        columns = [str(column).replace("artefacts named", "named") for column in table["columns"]]
+        lines = [columns, *([cell(one) for one in row] for row in table["rows"])]
         pieces.append(f"{table['title']}:\n\n{rows(lines)}")
     return "\n\n".join(pieces) + "\n"
 
@@ -104,5 +105,6 @@ if __name__ == "__main__":
         found = lime_run.findings(folder)
         said = found["answer"] if experiment != "fig8" else []
         words = "\n".join(textwrap.fill(one, 126, initial_indent="- ", subsequent_indent="  ") for one in said)
-        made.append(f"## {title}\n\n![{title}](pictures/{picture.name})\n\n{words}\n\n{tell(found)}")
+        shown = [f"## {title}", f"![{title}](pictures/{picture.name})", *([words] if words else []), tell(found)]
+        made.append("\n\n".join(shown))
     rewrite(PAGE, "\n".join(made))
