@@ -115,7 +115,7 @@ def authors_lime(samples: int = SAMPLES, features: int = K) -> Lime:
 
 
 def removed(e: Explanation) -> list[int]:
-    """The parts that greedy removal took, up to the step at which nothing lowered the score any more."""
+    """The parts that greedy removal took, up to the step at which every removal would have raised the score."""
     found = list[int]()
     for part in e.settings["removed"]:
         if e.scores[part] < 0:
