@@ -22,11 +22,12 @@ LAYERS = [
     {"local"},
     {"backends"},
     {"domains", "explainers", "attacks", "models", "measures", "report"},
-    {"features", "inputs"},
+    {"language"},
+    {"features", "inputs", "swapping"},
     {"api", "picked"},
     {"loading", "attacking", "picking"},
     {"studies"},
-    {"auditing", "trusting"},
+    {"auditing", "fooling", "trusting"},
     {"", "cli", "compat", "demo"},
     {"__main__"},
 ]
@@ -78,8 +79,8 @@ def test_core_imports_numpy_alone():
 
 
 def test_the_public_face_is_these_names():
-    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust",
-                                           "attack", "audit", "explain", "methods", "model", "pick", "trust"]
+    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust",
+                                           "attack", "audit", "explain", "fool", "methods", "model", "pick", "trust"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

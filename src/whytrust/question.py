@@ -117,6 +117,20 @@ class Question:
             memory.ahead = None
         return [replace(self, target=t, memory=memory) for t in targets]
 
+    def swapped(self, parts: Parts, place: int, original: Floats) -> Question:
+        """The same question of parts that differ at one place alone; `original` is what the model says of that input.
+
+        Masks that hide the place show the same input as before, so what was answered of them is known.
+        """
+        memory = Memory(self.memory.watched, original=original, foreseen=self.memory.foreseen, batch=self.memory.batch)
+        known, width = self.memory.known, -(-self.d // 8)
+        octets = np.frombuffer(b"".join(known), np.uint8).reshape(-1, width)
+        hidden = np.flatnonzero((octets[:, place // 8] >> (7 - place % 8)) & 1 == 0)
+        keys = list(known)
+        memory.learn([_whole(self.d), *(keys[i] for i in hidden)],
+                     np.vstack([original[None, list(memory.watched)], self.memory.answers[hidden]]))
+        return replace(self, parts=parts, memory=memory)
+
     @property
     def d(self) -> int:
         """The number of parts."""

@@ -516,3 +516,10 @@ def test_the_wrong_kind_of_input_is_named(tmp_path):
         huggingface._picture("some text", 3)
     with pytest.raises(TypeError, match=r"reads texts, and the input is an array of shape \(8, 8, 3\)"):
         huggingface_text._texts(np.zeros((2, 8, 8, 3)))
+
+
+def test_a_tokenizer_that_is_not_the_models_own_is_told_as_that():
+    model = bert()
+    model.resize_token_embeddings(20)
+    with pytest.raises(ValueError, match="the tokenizer must be the model's own.*knows 20"):
+        wt.model((model, bert_tokenizer()))(["the dull slow film"])

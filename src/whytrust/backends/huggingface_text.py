@@ -138,6 +138,10 @@ class TextScores:
             for name, values in columns.items():
                 for i in empty:
                     values[i] = [stand_in if name == "input_ids" else int(name == "attention_mask")]
+        largest, known = max(map(max, columns["input_ids"]), default=0), self.model.get_input_embeddings().weight.shape[0]
+        if largest >= known:
+            raise Refused(f"the tokenizer must be the model's own: {type(self.tokenizer).__name__} gives a token the number "
+                          f"{largest}, and {type(self.model).__name__} knows {known}; load both from one folder")
         return columns
 
     def _stand_in(self) -> int:

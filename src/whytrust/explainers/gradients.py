@@ -15,7 +15,7 @@ from scipy.special import roots_legendre
 
 from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import POOLINGS, Laid, sense_of
-from whytrust.explainers.spots import Explains, Spot
+from whytrust.explainers.spots import Explains, Spot, over_embedding
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
@@ -59,6 +59,24 @@ class Pooled:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One map, pooled."""
+        spot, map, how = self._mapped(question, rng)
+        laid, sense = spot.lay(map, how), sense_of(how, getattr(self.method, "sense", "signed"))
+        found, notes = getattr(self.method, "account", _nothing)(spot, map)
+        notes = (*notes, *self._doubts(spot, map, laid, notes))
+        return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), sense=sense,
+                              map=spot.finest(map, how), caution=getattr(self.method, "caution", ""),
+                              settings={**self._settings(spot, how), **found})
+
+    def of_tokens(self, question: Question, rng: np.random.Generator) -> tuple[Floats, tuple[Any, ...], Floats]:
+        """(a number a token, where each stands in the text, a number a part), of a text; special tokens stand nowhere."""
+        spot, map, how = self._mapped(question, rng)
+        scores = spot.lay(map, how).scores
+        assert spot.cut is not None
+        assert spot.cut.spans is not None  # else it could not have been laid
+        return over_embedding(map, how), spot.cut.spans, scores
+
+    def _mapped(self, question: Question, rng: np.random.Generator) -> tuple[Spot, Floats, str]:
+        """Where it is taken, the map, and how that is pooled."""
         if self.pooling not in (None, *POOLINGS):
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {self.pooling!r}")
         spot = self._spot(question, rng)
@@ -67,13 +85,7 @@ class Pooled:
             wrong = int((~np.isfinite(map)).sum())
             raise ValueError(f"{self.method.name} must give finite values, got {wrong} of {map.size} that are NaN or "
                              f"infinite; the gradients of {question.model.name} may be too large")
-        how = self.pooling or self._usual(spot)
-        laid, sense = spot.lay(map, how), sense_of(how, getattr(self.method, "sense", "signed"))
-        found, notes = getattr(self.method, "account", _nothing)(spot, map)
-        notes = (*notes, *self._doubts(spot, map, laid, notes))
-        return Explanation.of(question, self.method.name, laid.scores, notes=(*laid.notes, *notes), sense=sense,
-                              map=spot.finest(map, how), caution=getattr(self.method, "caution", ""),
-                              settings={**self._settings(spot, how), **found})
+        return spot, map, self.pooling or self._usual(spot)
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Ask the model what must be asked in any case, before the target is known, in one pass that serves for both."""

@@ -231,10 +231,8 @@ class Spot:
         if self.cut.spans is None:
             raise ValueError(f"{self.name} must know where the {len(map)} values of {self.cut.layer!r} stand in the text, and "
                              "the model does not say; pass wt.model((model, tokenizer)) of a Hugging Face model")
-        changed = np.abs(map) if how == "mean_abs" else np.maximum(map, 0) if how == "mean_pos" else map
-        over_embedding = changed.mean(axis=1) if how.startswith("mean") else map.sum(axis=1)
         laying = Laying(self.question, self.name, how)
-        return laying.tokens(over_embedding, [() if span is None else (span,) for span in self.cut.spans])
+        return laying.tokens(over_embedding(map, how), [() if span is None else (span,) for span in self.cut.spans])
 
     def finest(self, map: Floats, how: str) -> Floats | None:
         """The map as one number a place, whose pooling is the scores; None where the input is no picture.
@@ -312,6 +310,12 @@ def _cut(asked: DifferentiableModel, question: Question, must: bool) -> Cut | No
     except Refused:  # a layer that is used twice, say
         return None
     return cut if cut.hertz is not None else None
+
+
+def over_embedding(map: Floats, how: str) -> Floats:
+    """A map over the embeddings of tokens as one number a token."""
+    changed = np.abs(map) if how == "mean_abs" else np.maximum(map, 0) if how == "mean_pos" else map
+    return np.asarray(changed.mean(axis=1) if how.startswith("mean") else map.sum(axis=1))
 
 
 def _numbers(question: Question, name: str) -> Floats:
