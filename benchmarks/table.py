@@ -101,6 +101,16 @@ def flips_table(rows: Sequence[dict[str, Any]]) -> str:
     return _markdown(head, body)
 
 
+def fragile_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a way to search: forward time and model calls beside the naive loop, paths kept, sentences an hour."""
+    body = [(row["way"], str(row["sentences"]), f"**{row['ratio']:.2f}** ({row['least']:.2f} – {row['most']:.2f})",
+             f"{row['calls']:.2f}", "—" if row["same_paths"] is None else f"{row['same_paths']:.0%} of {row['raced']}",
+             "—" if row["an_hour"] is None else f"{row['an_hour']:.0f}",
+             f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]
+    return _markdown(("attack on LIME-500", "sentences", "forward time / naive", "calls / naive", "same path",
+                      "sentences an hour", "goal"), body)
+
+
 def picks_table(rows: Sequence[dict[str, Any]]) -> str:
     """A row a job: seconds of lime's loop and ours, or ours alone with the memory that it takes."""
     body = [(row["job"], "—" if row["lime_seconds"] is None else f"{row['lime_seconds']:.2f} s", f"{row['seconds']:.4f} s",

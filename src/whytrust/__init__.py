@@ -6,10 +6,11 @@ from whytrust.attacks import Attacked
 from whytrust.auditing import audit
 from whytrust.core import MissingExtra
 from whytrust.explanation import Explanation, Gallery
+from whytrust.fooling import Fooled, fool
 from whytrust.picking import Picked, pick
 from whytrust.report.audit import Audit
 from whytrust.trusting import Trust, trust
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Audit", "Explanation", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust", "attack", "audit",
-           "explain", "methods", "model", "pick", "trust"]
+__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust", "attack",
+           "audit", "explain", "fool", "methods", "model", "pick", "trust"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from whytrust import inputs, loading
-from whytrust.core import need
+from whytrust.core import near, need
 from whytrust.domains import audio
 
 MODELS = ("demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
@@ -182,3 +182,14 @@ def heard(items: list[Any], called: list[str], loaded: loading.Loaded) -> tuple[
 def frame(rows: list[Any]) -> Any:
     """Rows of one table, together again."""
     return need("pandas", "tables").DataFrame(rows).reset_index(drop=True).infer_objects()
+
+
+def column(path: Path, name: str | None) -> list[Any]:
+    """The texts of one column of a .csv or .tsv file, by its name; the first column where none is named."""
+    if not path.is_file():
+        raise ValueError(f"DATA names the file {path}, which does not exist")
+    rows = need("pandas", "tables").read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",", dtype=str,
+                                             keep_default_na=False, quoting=3 if path.suffix.lower() == ".tsv" else 0)
+    if name is not None and name not in rows:
+        raise ValueError(f"--column must be one of {', '.join(map(str, rows.columns))}, got {name!r}{near(name, rows.columns)}")
+    return [str(one) for one in rows[rows.columns[0] if name is None else name]]

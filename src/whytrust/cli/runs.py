@@ -12,6 +12,7 @@ from typing import Any
 
 from whytrust import auditing, stats
 from whytrust.cli import explaining
+from whytrust.fooling import Fooled, is_fooled
 from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
@@ -109,7 +110,8 @@ def _report(options: argparse.Namespace) -> int:
     if reproduced is not None:
         print(reproduced(folder, options.json, "all"))
         return 0
-    found: Audit | Trust = Trust.open(folder) if is_trust(folder) else Audit.open(folder)
+    found: Audit | Trust | Fooled = (Trust.open(folder) if is_trust(folder) else Fooled.open(folder) if is_fooled(folder)
+                                     else Audit.open(folder))
     if options.html:
         page_place(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
@@ -130,8 +132,9 @@ def _gate(options: argparse.Namespace) -> int:
     if reproductions.report_of(options.folder) is not None:
         raise ValueError(f"a gate is for the run of an audit, and {options.folder} is a paper's, whose findings are tested "
                          "already; see `whytrust report`")
-    if is_trust(options.folder):
-        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of wt.trust; see `whytrust report`")
+    if is_trust(options.folder) or is_fooled(options.folder):
+        other = "wt.trust" if is_trust(options.folder) else "wt.fool"
+        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {other}; see `whytrust report`")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
     left = len(store.blocks) - len(store.finished())

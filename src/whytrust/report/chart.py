@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from whytrust.pictures import html
@@ -16,6 +16,7 @@ DARKEST = 0.45
 """How much of what lies below may be covered where all bands of a chart overlap: lines must be seen through them."""
 
 Shares = Sequence[float | None]
+Say = Callable[[float | None], str]
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,11 @@ def _start(block: Sequence[float], gap: float, top: float, bottom: float) -> flo
 
 
 def drawing(lines: Sequence[Line], ticks: Sequence[tuple[int, str]], places: int, below: str, spoken: str, narrow: bool,
-            above: str = "", bounds: tuple[float, float] = (0.0, 1.0)) -> Markup:
-    """The chart; a narrow one is made for a telephone rather than shrunk, so that its letters stay legible."""
+            above: str = "", bounds: tuple[float, float] = (0.0, 1.0), say: Say = percent) -> Markup:
+    """The chart; a narrow one is made for a telephone rather than shrunk, so that its letters stay legible.
+
+    `say` tells a number in words, where it is no share.
+    """
     font = 10.5 if narrow else 13.0
     names = [line for line in lines if line.last is not None]
     longest = max((text_width(line.who.name, font) for line in names), default=0.0)
@@ -96,22 +100,22 @@ def drawing(lines: Sequence[Line], ticks: Sequence[tuple[int, str]], places: int
     frame = Frame(350.0 if narrow else 860.0, height, 34.0 if narrow else 46.0, room, 30.0, 46.0, font, places, *bounds)
     heights = spread([frame.y(line.value[line.last or 0] or 0.0) for line in names], font + 3, frame.top, height - frame.bottom)
     shade = min(SHADE, 1 - (1 - DARKEST) ** (1 / max(len(names), 1)))
-    drawn = [_line(line, frame, y, shade) for line, y in zip(names, heights, strict=True)]
+    drawn = [_line(line, frame, y, shade, say) for line, y in zip(names, heights, strict=True)]
     # Explainers last: they lie over the baselines.
     ordered = [d for d, line in zip(drawn, names, strict=True) if not line.who.explainer]
     ordered += [d for d, line in zip(drawn, names, strict=True) if line.who.explainer][::-1]
     box = f"0 0 {html.number(frame.width)} {html.number(height)}"
-    return tag("svg", _grid(frame, ticks, below, above), *ordered, viewBox=box, role="group",
+    return tag("svg", _grid(frame, ticks, below, above, say), *ordered, viewBox=box, role="group",
                class_="lines narrow" if narrow else "lines roomy", aria_label=spoken)
 
 
-def _grid(frame: Frame, ticks: Sequence[tuple[int, str]], below: str, above: str) -> Markup:
+def _grid(frame: Frame, ticks: Sequence[tuple[int, str]], below: str, above: str, say: Say) -> Markup:
     end, floor = frame.width - frame.right, frame.y(frame.low)
     pieces = [tag("text", above, x=2, y=14)]
     for share in _rulers(frame.low, frame.high):
         y = frame.y(share)
         pieces += [tag("line", x1=frame.left, x2=end, y1=y, y2=y, class_="zero" if share == frame.low else "rule"),
-                   tag("text", percent(share), x=frame.left - 6, y=y + 4, text_anchor="end")]
+                   tag("text", say(share), x=frame.left - 6, y=y + 4, text_anchor="end")]
     for place, words in ticks:
         x = frame.x(place)
         pieces += [tag("line", x1=x, x2=x, y1=floor, y2=floor + 4, class_="zero"),
@@ -123,15 +127,16 @@ def _grid(frame: Frame, ticks: Sequence[tuple[int, str]], below: str, above: str
 
 
 def _rulers(low: float, high: float) -> list[float]:
-    step = next(s for s in (0.05, 0.1, 0.25) if (high - low) / s <= 5.01)
+    steps = (0.05, *(digit * 10.0 ** power for power in range(-1, 16) for digit in (1, 2.5, 5)))
+    step = next(s for s in steps if (high - low) / s <= 5.01)
     return [round(low + step * i, 4) for i in range(round((high - low) / step) + 1)]
 
 
-def _line(line: Line, frame: Frame, label: float, shade: float) -> Markup:
+def _line(line: Line, frame: Frame, label: float, shade: float, say: Say) -> Markup:
     last = line.last or 0
     end = (frame.x(last), frame.y(line.value[last] or 0.0))
     start = frame.width - frame.right + 10
-    words = ", ".join(percent(v) for v in _sampled(line.value))
+    words = ", ".join(say(v) for v in _sampled(line.value))
     step = max(1, -(-frame.places // 7))
     points = [i for i, v in enumerate(line.value) if v is not None and (i % step == line.who.number % step or i == last)]
     marks = [mark(line.who, frame.x(i), frame.y(line.value[i] or 0.0), 3.4) for i in points]

@@ -6,14 +6,16 @@ writes findings, and no page.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whytrust.pictures import html
 from whytrust.pictures.bars import fit, text_width
 from whytrust.pictures.html import Markup, stylesheet, tag
+from whytrust.pictures.shown import figures
 from whytrust.pictures.styles import FRAGMENT, PAGE
-from whytrust.report.chart import Line, drawing
+from whytrust.report.chart import Line, Say, drawing
 from whytrust.report.styles import AUDIT
 from whytrust.report.words import (
     BLUE,
@@ -36,8 +38,10 @@ from whytrust.report.words import plain as in_words
 Findings = Mapping[str, Any]
 TITLES = {"prediction": "Should I trust this prediction?", "model": "Should I trust this model?",
           "faithfulness": "Do explanations find what a model really uses?", "repair": "Can a reader repair the model?",
-          "insight": "Do explanations give an artefact away?"}
-FLOORS = ("random", "trust everything", "before", "no repair", "all deleted", "knows all", "SP-random", "RP-random")
+          "insight": "Do explanations give an artefact away?", "fragile": "Do a few swapped words change the explanation?"}
+SIMULATED = "Readers are simulated: they act by fixed rules, and stand for people who believe what an explanation says."
+FLOORS = ("random", "trust everything", "before", "no repair", "all deleted", "knows all", "SP-random", "RP-random",
+          "the same text again", "the model itself")
 """What stands beside explainers and is none: drawn in grey."""
 COLOURS = (BLUE, DARK_ORANGE, LIGHT_BLUE, ORANGE)
 LISTED = 12
@@ -55,46 +59,103 @@ STYLE = """
 
 def document(found: Findings) -> str:
     """A whole page that needs nothing else. It misleads where readers are taken for people: they act by fixed rules."""
-    title = TITLES.get(str(found["experiment"]), str(found["experiment"]))
-    head = tag("head", tag("meta", charset="utf-8"), tag("title", title),
+    return whole(title(found), content(found))
+
+
+def title(found: Findings) -> str:
+    """The experiment as a question."""
+    return TITLES.get(str(found["experiment"]), str(found["experiment"]))
+
+
+def whole(title: str, sections: Sequence[Markup | None], style: str = "") -> str:
+    """Sections as a page without scripts; `style` has further rules."""
+    head = tag("head", tag("meta", charset="utf-8"), html.allowed(""), tag("title", title),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               stylesheet(PAGE + FRAGMENT + AUDIT + STYLE))
+               stylesheet(PAGE + FRAGMENT + AUDIT + STYLE.replace("&", ".whytrust") + style))
     body = tag("body", tag("a", "Skip to the answer", href="#answer", class_="skip"),
-               tag("main", *content(found), class_="whytrust audit", id="main"))
+               tag("main", *sections, class_="whytrust audit", id="main"))
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
 def content(found: Findings) -> list[Markup | None]:
     """The sections of the page."""
-    title = TITLES.get(str(found["experiment"]), str(found["experiment"]))
+    return [header(found, "case", SIMULATED), answer(found), *charts(found), *tables(found), *remarks(found)]
+
+
+def header(found: Findings, one: str, hint: str, *more: Markup | None) -> Markup:
+    """The question, and how many cases there are; `one` of them is called so."""
     cases = found["cases"]
-    counted = count(cases["of"], "case")
+    counted = count(cases["of"], one)
     if cases["done"] < cases["of"]:
         counted = f"{cases['done']:,} of {counted}"
     failed = f", {cases['failed']:,} of which failed" if cases["failed"] else ""
-    header = tag("header", tag("h1", title), tag("p", str(found["question"])),
-                 tag("p", f"{counted}{failed}. Readers are simulated: they act by fixed rules, and stand for people who "
-                     "believe what an explanation says.", class_="hint"))
-    answer = section("answer", "The answer", tag("ul", *(tag("li", words) for words in found["answer"]), class_="told-first"))
-    charts = [section(f"chart-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _chart(one))
-              for i, one in enumerate(found["charts"], 1)]
-    tables = [section(f"table-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _table(one))
-              for i, one in enumerate(found["tables"], 1)]
-    return [header, answer, *charts, *tables, _notes(found), _failures(found), _settings(found),
-            tag("footer", "Intervals are 95 % intervals. Made with whytrust.")]
+    return tag("header", tag("h1", title(found)), tag("p", str(found["question"])),
+               tag("p", f"{counted}{failed}. {hint}", class_="hint"), *more)
+
+
+def answer(found: Findings) -> Markup:
+    """What may be said, in words."""
+    return section("answer", "The answer", tag("ul", *(tag("li", words) for words in found["answer"]), class_="told-first"))
+
+
+def charts(found: Findings) -> list[Markup]:
+    """A section a chart."""
+    return [section(f"chart-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _chart(one))
+            for i, one in enumerate(found["charts"], 1)]
+
+
+def tables(found: Findings) -> list[Markup]:
+    """A section a table."""
+    return [section(f"table-{i}", str(one["title"]), tag("p", one.get("about"), class_="hint"), _table(one))
+            for i, one in enumerate(found["tables"], 1)]
+
+
+def remarks(found: Findings) -> list[Markup | None]:
+    """What stands at the end: cautions, failures, settings."""
+    foot = tag("footer", "Intervals are 95 % intervals. Made with whytrust.")
+    return [_notes(found), _failures(found), _settings(found), foot]
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def decimal(value: Any) -> str:
+    """A number that is no share, .65: two decimals, or as many as show that it is not 1; a large one as a reader wants it."""
+    found = known(value)
+    if found is None:
+        return "–"
+    size = 1.0 if abs(abs(found) - 1) < 1e-9 else abs(found)  # a cosine of a text with itself is 1 but for roundings
+    text = figures(size) if size > 1 else next(
+        (t for t in (f"{size:.2f}", f"{size:.3f}") if size == 1 or float(t) < 1), ">.999").removeprefix("0")
+    return ("−" if found < 0 and size >= 0.005 else "") + text
+
+
+def saying(one: Mapping[str, Any]) -> Say:
+    """How the numbers of a table or a chart are told: as shares, unless it says that they are none."""
+    return decimal if one.get("as") == "number" else percent
 
 
 def _table(one: Mapping[str, Any]) -> Markup:
-    return table([str(head) for head in one["columns"]], [[cell(c) for c in row] for row in one["rows"]], str(one["title"]), 1)
+    return table([str(head) for head in one["columns"]], _cells(one), str(one["title"]), 1)
 
 
-def cell(value: Any) -> str:
-    """A rate with its interval, a number, or words."""
+def _cells(one: Mapping[str, Any]) -> list[list[str]]:
+    return [[cell(c, one.get("as") == "number") for c in row] for row in one["rows"]]
+
+
+def cell(value: Any, number: bool = False) -> str:
+    """A rate with its interval, a number, or words; `number`: rates are no shares."""
     if isinstance(value, Mapping):
-        return ranged(value)
+        return _range(value) if number else ranged(value)
     if isinstance(value, float):
-        return spoken(value)
+        return decimal(value) if number else spoken(value)
     return "–" if value is None else spoken(value)
+
+
+def _range(rate: Mapping[str, Any]) -> str:
+    """A number that is no share, with its interval."""
+    value, low, high = (known(rate.get(side)) for side in ("value", "low", "high"))
+    return decimal(value) + (f" ({decimal(low)} to {decimal(high)})" if None not in (value, low, high) else "")
 
 
 def _notes(found: Findings) -> Markup | None:
@@ -148,13 +209,16 @@ def _lines(one: Mapping[str, Any], narrow: bool) -> Markup:
     step = max(1, -(-len(places) // (6 if narrow else 12)))
     ticks = [(i, str(places[i])) for i in range(0, len(places), step)]
     seen = [v for line in lines for v in (*line.value, *(line.low or ()), *(line.high or ())) if v is not None]
-    bounds = _bounds(min(seen, default=0.0), max(seen, default=1.0))
+    bounds = _bounds(min(seen, default=0.0), max(seen, default=1.0), one.get("as") == "number")
     return drawing(lines, ticks, len(places), str(one["x_label"]), f"{one['title']}: {one['y_label']}", narrow,
-                   str(one["y_label"]), bounds)
+                   str(one["y_label"]), bounds, saying(one))
 
 
-def _bounds(low: float, high: float) -> tuple[float, float]:
-    """The part of 0 to 1 that is worth drawing, in steps of a quarter."""
+def _bounds(low: float, high: float, number: bool = False) -> tuple[float, float]:
+    """The part of 0 to 1 that is worth drawing, in steps of a quarter; of numbers that are no shares, all that there is."""
+    if number and (low < 0 or high > 1):
+        step = 10.0 ** math.floor(math.log10(max(high, 0.0) - min(low, 0.0))) / 2
+        return math.floor(min(low, 0.0) / step) * step, math.ceil(max(high, 0.0) / step) * step
     return max(min(int(low * 4) / 4, 0.75), 0.0), min(max(-int(-high * 4 // 1) / 4, 0.25), 1.0)
 
 
@@ -163,10 +227,11 @@ def _bars(one: Mapping[str, Any], narrow: bool) -> Markup:
     rows = [(str(s["name"]), s["y"][0], (s.get("low") or [None])[0], (s.get("high") or [None])[0]) for s in one["series"]]
     font, high, wide = (10.5, 26.0, 350.0) if narrow else (13.0, 30.0, 860.0)
     left = min(max((text_width(name, font) for name, *_ in rows), default=0) + 16, 0.35 * wide)
-    right, pieces = 118.0 if narrow else 150.0, []
+    right, pieces, say = 118.0 if narrow else 150.0, [], saying(one)
+    most = max([1.0, *(n for row in rows for v in row[1:] if (n := known(v)) is not None)]) if say is decimal else 1.0
 
     def x(share: float) -> float:
-        return left + (wide - left - right) * min(max(share, 0.0), 1.0)
+        return left + (wide - left - right) * min(max(share / most, 0.0), 1.0)
 
     for place, (name, value, low, up) in enumerate(rows):
         y = place * high + 6
@@ -177,16 +242,16 @@ def _bars(one: Mapping[str, Any], narrow: bool) -> Markup:
             continue
         pieces.append(tag("rect", x=left, y=y, width=max(x(share) - left, 0.5), height=high - 12, fill=colour, rx=2))
         bounds = known(low), known(up)
-        told = percent(share)
+        told = say(share)
         if bounds[0] is not None and bounds[1] is not None:
-            told += f"  ({percent(bounds[0], False)} to {percent(bounds[1])})"
+            told += f"  ({say(bounds[0]) if say is decimal else percent(bounds[0], False)} to {say(bounds[1])})"
             pieces += [tag("line", x1=x(bounds[0]), x2=x(bounds[1]), y1=y + 9, y2=y + 9, stroke="#24292f", stroke_width=1.5),
                        *(tag("line", x1=x(b), x2=x(b), y1=y + 5, y2=y + 13, stroke="#24292f", stroke_width=1.5)
                          for b in bounds if b is not None)]
         pieces.append(tag("text", told, x=max(x(share), x(bounds[1] or 0.0)) + 8, y=y + 14, font_size=font))
     height = len(rows) * high + 26
     pieces.append(tag("text", str(one["y_label"]), x=left, y=height - 6, font_size=font - 1, class_="soft"))
-    spoken = f"{one['title']}: " + "; ".join(f"{name} {percent(value)}" for name, value, *_ in rows)
+    spoken = f"{one['title']}: " + "; ".join(f"{name} {say(value)}" for name, value, *_ in rows)
     return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", role="img", aria_label=spoken,
                class_="bars narrow" if narrow else "bars roomy")
 
@@ -199,8 +264,7 @@ def told(found: Findings) -> str:
     lines = [str(found["question"]), ""]
     lines += [f"  {words}" for words in found["answer"]]
     for one in found["tables"]:
-        lines += ["", f"{one['title']}", *_aligned([[str(c) for c in one["columns"]],
-                                                     *([cell(c) for c in row] for row in one["rows"])])]
+        lines += ["", f"{one['title']}", *_aligned([[str(c) for c in one["columns"]], *_cells(one)])]
     for note in found["notes"]:
         lines += ["", f"  ! {note}"] if note is found["notes"][0] else [f"  ! {note}"]
     if found["failures"]:

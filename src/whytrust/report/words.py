@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from whytrust.pictures import html
@@ -45,6 +45,11 @@ KINDS = {
     "undecided": Kind(
         "?", GREY, "open", "undecided", "Undecided: the cases are too few to say either; this is not a bad mark."),
 }
+OF_TEXTS = {name: kind for name, kind in KINDS.items() if name != "better_than_magnitude"} | {
+    "better_than_random": replace(
+        KINDS["better_than_random"], short="better than random", rule="Better than random: it finds the cause more often than "
+        "words picked blindly. Magnitude is told which words were swapped, so it is no rival here.")}
+"""Of texts: there magnitude knows the cause, and nobody is compared with it."""
 UNSTABLE = "Unstable: with another strength of the attack the verdict is another one."
 
 
@@ -72,9 +77,27 @@ class Contender:
         return None if self.explainer else DASHES.get(self.name, "4 4")
 
 
+def kinds_of(findings: Findings) -> dict[str, Kind]:
+    """The kinds of verdict that there can be."""
+    return OF_TEXTS if findings.get("kind") == "text" else KINDS
+
+
+_TERMS = {"part": "word", "parts": "words", "Part": "Word", "Parts": "Words", "input": "text", "inputs": "texts",
+          "Input": "Text", "Inputs": "Texts", "an input": "a text", "An input": "A text"}
+_TERM = re.compile(r"\b(?:[Aa]n input|[Pp]arts?|[Ii]nputs?)\b")
+
+
+def termed(findings: Findings, words: str) -> str:
+    """A sentence of ours about parts of inputs; where those are words of texts, it says so."""
+    if findings.get("kind") != "text":
+        return words
+    return _TERM.sub(lambda found: _TERMS[found.group()], words)
+
+
 def contenders(findings: Findings) -> list[Contender]:
     """All of them in the order to show, with their looks."""
-    kinds = {one["name"]: KINDS.get(str(one.get("kind")), KINDS["undecided"]) for one in findings.get("verdicts") or []}
+    known_kinds = kinds_of(findings)
+    kinds = {one["name"]: known_kinds.get(str(one.get("kind")), KINDS["undecided"]) for one in findings.get("verdicts") or []}
     out: list[Contender] = []
     for one in findings.get("contenders") or []:
         explainer = one.get("role") != "baseline"

@@ -1,0 +1,248 @@
+"""What a user types to find out how easily explanations of texts are changed while predictions stay: `fool`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whytrust import api, engine
+from whytrust import inputs as reading
+from whytrust.checked import CheckedModel
+from whytrust.core import generator, near
+from whytrust.explainers import NAMES
+from whytrust.explainers.lime import Lime
+from whytrust.language.quality import quality_of
+from whytrust.language.sources import candidates_of
+from whytrust.language.vectors import WordVectors
+from whytrust.language.written import Written
+from whytrust.report import fragile as page
+from whytrust.report import trust as form
+from whytrust.store import Store
+from whytrust.studies import fragile_findings
+from whytrust.studies.fragile import BLOCK, FragileStudy
+from whytrust.swapping.asking import most_swaps
+from whytrust.swapping.constraints import constraints_of
+from whytrust.swapping.fragility import Fragility
+from whytrust.swapping.racing import Racing
+from whytrust.swapping.search import OBJECTIVES, RANDOM
+from whytrust.swapping.victims import Victim
+
+LIME: dict[str, Any] = {"samples": 500, "features": "all", "variant": "reference", "design": "plain", "surrogate": False}
+"""LIME as Sinha et al. (2021) had it: the lime package's own, with 500 samples and every word."""
+VARIANTS = ("paper", "authors")
+CONTROLS = 3
+
+
+class Fooled:
+    """What was found: `print(fooled)` says it in words, `save_html` shows the texts, `to_json` has every number."""
+
+    def __init__(self, store: Store) -> None:
+        """From a run's store; the records are read when first asked for."""
+        self.store = store
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Fooled:
+        """The run in a folder, finished or not."""
+        if not is_fooled(folder):
+            raise ValueError(f"{folder} must hold a run of wt.fool, and does not")
+        return cls(Store.open(Path(folder)))
+
+    @cached_property
+    def findings(self) -> dict[str, Any]:
+        """Every number, as plain data."""
+        return fragile_findings.fragile(self.store)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same."""
+        return self.findings
+
+    def verdicts(self) -> list[str]:
+        """What may be said, in plain words."""
+        return list(self.findings["answer"])
+
+    def texts(self, objective: str | None = None) -> list[dict[str, Any]]:
+        """Each text as it was and as it became: text, fooled, swaps, label, score and how far explanations agree.
+
+        Of the last level, that with most words swapped; where nothing could be swapped, or a text failed, `error` says so.
+        """
+        name = objective or self.store.manifest["spec"]["objectives"][0]
+        return [_told(record, name) for record in self.store.records()]
+
+    def table(self) -> list[dict[str, Any]]:
+        """The first table, a dict a row."""
+        if not self.findings["tables"]:
+            return []
+        first = self.findings["tables"][0]
+        return [dict(zip(first["columns"], row, strict=True)) for row in first["rows"]]
+
+    def as_html(self) -> str:
+        """One page that holds all it shows."""
+        return page.document(self.findings, page.shown(self.store))
+
+    def save_html(self, path: str | os.PathLike[str] = "fooled.html") -> Path:
+        """Write that page."""
+        file = Path(path)
+        if not file.parent.is_dir():
+            raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
+        file.write_text(self.as_html(), encoding="utf-8", newline="\n")
+        return file
+
+    def __str__(self) -> str:
+        """The answer and its tables, in plain text."""
+        return form.told(self.findings)
+
+    def __repr__(self) -> str:
+        """One line."""
+        cases = self.findings["cases"]
+        return f"<fooled, {self.findings['explainer']}: {cases['done']} of {cases['of']} texts, {cases['failed']} failed>"
+
+
+def _told(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {key: record.get(key) for key in ("case", "name", "status", "text", "label_name", "score", "error")}
+    levels = (record.get("paths", {}).get(name) or [[]])[0]
+    if not levels:
+        return {**found, "fooled": None, "swaps": []}
+    last = levels[-1]
+    return {**found, "fooled": last["text"], "swaps": [(one["before"], one["after"]) for one in levels],
+            "fooled_score": last["score"], **{what: last[what] for what in ("ratio", "rank", "top", "lom", "l2")}}
+
+
+def is_fooled(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a run of wt.fool, finished or not."""
+    place = Path(folder)
+    return (place / "manifest.json").is_file() and Store.open(place).manifest.get("study") == "fragile"
+
+
+def fool(model: Any, texts: Any, explainer: Any = "lime", objective: Any = "lom", max_ratio: float = 0.5, *,
+         candidates: Any = "thesaurus", constraints: Any = None, vectors: Any = None, variant: str = "paper",
+         labels: Any = None, controls: int = CONTROLS, racing: Any = False, quality: Any = "usual",
+         normalise: bool | None = None, out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0,
+         limit: int | None = None, block: int | None = None, command: str = "", **options: Any) -> Fooled:
+    """How easily is what an explainer says of texts changed by word swaps that keep the label? (Sinha et al. 2021)
+
+    Words are swapped one by one, those first that the model would miss most, for `candidates` ("thesaurus", "pairs:FOLDER",
+    "wordnet", "vectors:FILE", "masked:MODEL", an object, or several) that every constraint allows (None is all of "repeat",
+    "stop_words", "part_of_speech", "sentence_similarity", and with `vectors`, a file of word vectors, "word_distance"; any
+    function of the original and the swapped text is one, too) and that keep the label. `objective` says which of them is kept:
+    "lom" (the one that moves the explanation's centre of mass furthest), "l2" (its scores), "random", or a list. At most
+    `max_ratio` of the words are swapped.
+
+    Beside each attack stand random swaps of as many words (`controls` draws), the explainer's own noise, and the model's own
+    answers without each word. `variant="authors"` follows the centre of mass of integrated gradients whatever the objective,
+    keeps `labels`, and lets every objective pick from the same candidates. `racing` gives up candidates early that are behind:
+    fewer model calls, and the same path nearly always. `quality` judges the swapped texts: "usual", None, or a Quality.
+
+    The run is kept in `out`: the same call goes on where it stopped. Further options go to the explainer (samples, steps, …).
+    """
+    generator(seed)
+    wrapped, given = api.model(model), _texts(texts)
+    kept = _spread(len(given), limit)
+    name, victim = victim_of(explainer, options, normalise)
+    near_words = vectors if vectors is None or isinstance(vectors, WordVectors) else WordVectors.open(vectors)
+    fragility = Fragility(
+        wrapped, victim, candidates_of(candidates), constraints_of(constraints, near_words), _objectives(objective),
+        _ratio(max_ratio), _whole("controls", controls, 0), _racing(racing, victim), _variant(variant), quality_of(quality),
+        int(seed))
+    names = [reading.source_of(one) or f"text {i + 1}" for i, one in enumerate(texts)]
+    study = FragileStudy(
+        fragility, [given[i] for i in kept], name, [names[i] for i in kept], _labels(wrapped, labels, given, kept),
+        f"{len(kept)} texts" if len(kept) == len(given) else f"{len(kept)} of {len(given)} texts, evenly spread",
+        BLOCK if block is None else _whole("block", block, 1), command)
+    folder = Path(tempfile.mkdtemp(prefix="whytrust-fool-")) / "run" if out is None else Path(out)
+    return Fooled(engine.run(study, folder, jobs, label="swapping words"))
+
+
+def victim_of(explainer: Any, options: Mapping[str, Any] | None = None, normalise: bool | None = None) -> tuple[str, Victim]:
+    """(what an explainer is called, the explainer as the one that is attacked); LIME's scores are divided by their length."""
+    given = dict(options or {})
+    name = explainer if isinstance(explainer, str) else str(getattr(explainer, "name", type(explainer).__name__.lower()))
+    if explainer == "lime":
+        given = {**LIME, **given}
+    if isinstance(explainer, str) and explainer in NAMES and NAMES[explainer].goal == "nothing":
+        raise ValueError(f"{explainer} knows nothing of the model, so that there is nothing to fool; name an explainer such as "
+                         "lime or integrated_gradients")
+    made = api.explainer_of(explainer, given, set())
+    if api.wants_background(made):
+        made = api.with_background(made, given.get("background"))
+    if normalise is not None and not isinstance(normalise, bool):
+        raise ValueError(f"normalise must be True, False or None (what is usual for the explainer), got {normalise!r}")
+    return name, Victim(made, isinstance(made, Lime) if normalise is None else normalise)
+
+
+def _texts(texts: Any) -> list[Any]:
+    """The texts themselves; what is no text is told when its turn comes."""
+    if isinstance(texts, str):
+        raise TypeError("texts must be a list of texts, got one; pass [text]")
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be a list of texts, got {type(texts).__name__}")
+    given = [Path(one).read_text(encoding="utf-8") if isinstance(one, os.PathLike) else one for one in texts]
+    if not given:
+        raise ValueError("texts must hold at least one text, got none")
+    if not any(isinstance(one, str) for one in given):
+        raise TypeError(f"word swaps are for texts, got inputs of {type(given[0]).__name__}; images and sounds are attacked by "
+                        "wt.attack")
+    return given
+
+
+def _spread(n: int, limit: int | None) -> list[int]:
+    """So many of the texts, evenly spread."""
+    if limit is None:
+        return list(range(n))
+    most = min(_whole("limit", limit, 1), n)
+    return [int(i) for i in np.arange(most) * n // most]
+
+
+def _labels(model: CheckedModel, labels: Any, texts: Sequence[Any], kept: Sequence[int]) -> list[int] | None:
+    """The number of each text's true class."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or np.ndim(labels) != 1 or len(labels) != len(texts):
+        raise ValueError(f"labels must be one class for each text: expected {len(texts)}, got {np.shape(labels)}")
+    columns = model([texts[kept[0]]]).shape[1]
+    return [model.class_index(label.item() if isinstance(label, np.generic) else label, columns)
+            for label in (labels[i] for i in kept)]
+
+
+def _objectives(given: Any) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if name not in (*OBJECTIVES, RANDOM):
+            raise ValueError(f"objective must be among {', '.join((*OBJECTIVES, RANDOM))}, got {name!r}"
+                             f"{near(str(name), (*OBJECTIVES, RANDOM))}")
+    if not names:
+        raise ValueError(f"objective must name at least one of {', '.join((*OBJECTIVES, RANDOM))}, got none")
+    return tuple(dict.fromkeys(names))
+
+
+def _ratio(value: Any) -> float:
+    most_swaps(Written.of("a word"), value)
+    return float(value)
+
+
+def _variant(given: Any) -> str:
+    if given not in VARIANTS:
+        raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {given!r}{near(str(given), VARIANTS)}")
+    return str(given)
+
+
+def _racing(given: Any, victim: Victim) -> Racing | None:
+    if isinstance(given, Racing):
+        return given
+    if not isinstance(given, bool):
+        raise ValueError(f"racing must be True, False or a Racing(…), got {given!r}")
+    if given and not victim.races:
+        raise ValueError("racing gives up candidates after a share of their samples, and this explainer takes none; leave it "
+                         "out")
+    return Racing() if given else None
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    return int(value)

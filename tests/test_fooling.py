@@ -1,0 +1,194 @@
+"""wt.fool: what a user types, what comes back, and what is refused."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import whytrust as wt
+from synonyms import Bag, Synonyms, bag
+from whytrust.explainers.lime import Lime
+from whytrust.fooling import Fooled, is_fooled
+from whytrust.swapping.constraints import NoStopWords
+
+SAME = Synonyms({"film": ["movie", "picture"], "long": ["lengthy", "slow"], "plot": ["story"], "good": ["fine", "great"]})
+IGNORED = Synonyms({"film": ["movie", "picture"], "long": ["lengthy", "slow"], "plot": ["story"]})
+TEXTS = ["a good film with a long plot", "a long and good film", "the plot of this film is good and long", "good film , good plot"]
+EXACT = Lime(samples=5000, features="all", ridge=0.0)
+
+
+def fool(model, texts=TEXTS, **more):
+    return wt.fool(model, texts, **{"candidates": SAME, "constraints": "stop_words", "quality": None, "controls": 2, **more})
+
+
+def test_swaps_of_words_that_the_model_ignores_are_no_fragility_above_chance():
+    rng, nouns = np.random.default_rng(0), ["film", "plot"]
+    texts = [f"a good {nouns[rng.integers(2)]} with a long {nouns[rng.integers(2)]} number {i}" for i in range(140)]
+    found = fool(bag({"good": 0.3, "number": -0.1}), texts, explainer=EXACT, objective=["lom", "l2"], candidates=IGNORED)
+    tests = {(t["objective"], t["beside"]): t for t in found.findings["tests"]}
+    for objective in ("lom", "l2"):
+        chance = tests[objective, "chance"]
+        assert chance["n"] >= 140
+        assert chance["value"] == pytest.approx(0, abs=1e-9)
+        assert chance["call"] == "none"
+    assert sum("No fragility above chance" in words for words in found.verdicts()) == 2
+    assert all(row["rank"] == 1.0 for row in found.texts())
+
+
+def test_what_moves_on_purpose_is_fragility_above_chance():
+    # One synonym in six is heavy: the attack finds it each time, chance one time in six.
+    same = Synonyms({"film": ["m1", "m2", "m3", "m4", "m5", "heavy"]})
+    texts = [f"a good film of w{i} and w{i + 1} and w{i + 2} here" for i in range(40)]
+    weights = {"good": 0.1, "heavy": 0.25, "here": -0.05} | {f"w{i}": 0.01 * (i % 5) for i in range(50)}
+    found = fool(bag(weights, 0.6), texts, explainer=EXACT, objective="l2", candidates=same, max_ratio=0.15)
+    (chance,) = [t for t in found.findings["tests"] if t["beside"] == "chance"]
+    assert chance["call"] == "more"
+    assert chance["value"] > 0.05
+    (model,) = [t for t in found.findings["tests"] if t["beside"] == "model"]
+    assert model["value"] == pytest.approx(0, abs=1e-9)  # an additive model really reasons otherwise then
+    assert any("fragility above chance" in words for words in found.verdicts())
+    assert any("all may be the model's" in words for words in found.verdicts())
+
+
+def test_a_pipeline_of_scikit_learn_is_fooled_end_to_end(tmp_path):
+    texts = ["a good film", "a fine movie", "a dull film", "a slow story", "good plot", "a slow picture"] * 5
+    pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 1, 0, 0, 1, 0] * 5)
+    found = fool(pipeline, samples=100, objective=["lom", "l2"], out=tmp_path / "run")
+    assert is_fooled(tmp_path / "run")
+    again = Fooled.open(tmp_path / "run")
+    assert json.dumps(again.to_json()) == json.dumps(found.to_json())
+    assert found.findings["cases"] == {"done": 4, "of": 4, "failed": 0}
+    model = wt.model(pipeline)
+    for row in found.texts("l2"):
+        assert row["fooled"] != row["text"]
+        before, after = model.labels(model([row["text"], row["fooled"]]))
+        assert before == after
+        assert len(row["swaps"]) <= 0.5 * len(row["text"].split())
+    assert "rank correlation" in str(found)
+    assert found.table()[0]["words swapped"] == "0–10 %"
+    page = found.save_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "of 4 texts" in repr(found)
+
+
+def test_the_same_call_gives_the_same_bytes_for_any_number_of_jobs_and_after_an_interruption(tmp_path):
+    model = Bag({"good": 0.1, "picture": 0.05, "slow": -0.05, "story": 0.02}, 0.6)
+
+    def run(folder, **more):
+        fool(wt.model(model, threshold=0.5, output="probability"), out=tmp_path / folder, samples=60, block=1, seed=2, **more)
+        return {path.relative_to(tmp_path / folder): path.read_bytes() for path in sorted((tmp_path / folder).rglob("*"))
+                if path.is_file() and path.parent.name in ("records", "arrays")}
+
+    once = run("once")
+    assert run("twice", jobs=2) == once
+    again = run("again")
+    for path in list((tmp_path / "again" / "records").iterdir())[:2]:
+        path.unlink()  # what an interruption would have left undone
+    assert run("again") == once == again
+    assert len(once) == 8
+
+
+def test_another_call_on_the_same_folder_is_refused(tmp_path):
+    fool(bag({"good": 0.2}), out=tmp_path / "run", samples=50)
+    with pytest.raises(ValueError, match="max_ratio"):
+        fool(bag({"good": 0.2}), out=tmp_path / "run", samples=50, max_ratio=0.3)
+    with pytest.raises(ValueError, match="model"):
+        fool(bag({"good": 0.1}), out=tmp_path / "run", samples=50)
+
+
+def test_texts_that_cannot_be_attacked_are_told_and_the_others_go_on():
+    found = fool(bag({"good": 0.2}), [*TEXTS, "word", "nothing here is swappable", "", 3], samples=50)
+    rows = {row["case"]: row for row in found.texts()}
+    assert "at least two words" in rows["00004"]["error"]
+    assert rows["00005"]["status"] == "nothing to swap"
+    assert rows["00006"]["status"] == "failed"
+    assert "must be a str, got int" in rows["00007"]["error"]
+    assert found.findings["cases"] == {"done": 8, "of": 8, "failed": 3}
+    assert found.findings["nothing to swap"] == 1
+    assert any("nothing to swap" in note for note in found.findings["notes"])
+
+
+def test_models_that_misbehave_are_one_clear_error():
+    with pytest.raises(ValueError, match="must return finite scores, got nan"):
+        fool(wt.model(lambda texts: np.full(len(texts), np.nan), threshold=0.5, output="probability"))
+    with pytest.raises(TypeError, match="regressor"):
+        fool(lambda texts: np.array([float(len(text)) for text in texts]))
+
+    def moody(texts):
+        if any("lengthy" in text or "slow" in text for text in texts):
+            raise RuntimeError("no more")
+        return np.full(len(texts), 0.6)
+
+    found = fool(wt.model(moody, threshold=0.5, output="probability"), samples=50)
+    assert all("no more" in row["error"] for row in found.texts() if row["status"] == "failed")
+    assert found.findings["cases"]["failed"] == 3
+
+
+def test_nothing_is_said_of_too_few_texts():
+    assert "Nothing can be said" in fool(bag({}), ["nothing here", "nor there"], samples=50).verdicts()[0]
+    assert fool(bag({}), ["nothing here", "nor there"], samples=50).table() == []
+
+
+def test_a_limit_takes_texts_evenly_spread():
+    found = fool(bag({"good": 0.2}), [f"{text} w{i}" for i in range(5) for text in TEXTS], samples=50, limit=4)
+    assert [row["name"] for row in found.texts()] == ["text 1", "text 6", "text 11", "text 16"]
+
+
+def test_labels_are_for_the_authors_variant(tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({w for t in TEXTS for w in t.split()}), "movie", "story", "slow"]
+    tokenizer = transformers.BertTokenizer(vocab={w: i for i, w in enumerate(words)}, model_max_length=40)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = transformers.BertForSequenceClassification(transformers.BertConfig(
+            vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+            initializer_range=0.4, max_position_embeddings=48)).eval()
+    model = wt.model((net, tokenizer))
+    labels = model.labels(model(TEXTS)).tolist()
+    wrong = [labels[0], 1 - labels[1], *labels[2:]]
+    found = fool(model, explainer="integrated_gradients", steps=5, variant="authors", labels=wrong, objective=["l2", "lom"])
+    states = [row["status"] for row in found.texts()]
+    assert states[1] == "wrong"
+    assert states[0] == "ok"
+    assert found.findings["wrong"] == 1
+    with pytest.raises(ValueError, match="pass labels="):
+        fool(model, explainer="integrated_gradients", variant="authors")
+
+
+@pytest.mark.parametrize(("more", "error", "words"), [
+    ({"objective": "lomm"}, ValueError, "did you mean 'lom'"), ({"objective": []}, ValueError, "at least one"),
+    ({"max_ratio": 0}, ValueError, "share of words"), ({"max_ratio": 2}, ValueError, "share of words"),
+    ({"variant": "author"}, ValueError, "did you mean 'authors'"), ({"controls": -1}, ValueError, "controls"),
+    ({"racing": "yes"}, ValueError, "racing must be"), ({"explainer": "occlusion", "racing": True}, ValueError, "takes none"),
+    ({"explainer": "random"}, ValueError, "nothing to fool"), ({"explainer": "limee"}, ValueError, "did you mean 'lime'"),
+    ({"explainer": "saliency"}, ValueError, "black box"), ({"limit": 0}, ValueError, "limit"), ({"seed": -1}, ValueError, "seed"),
+    ({"normalise": "no"}, ValueError, "normalise"), ({"candidates": "rogett"}, ValueError, "thesaurus"),
+    ({"constraints": "stop"}, ValueError, "constraints must be"), ({"labels": [1]}, ValueError, "one class for each text"),
+    ({"stepps": 3}, TypeError, "no option"), ({"quality": "nonsense"}, ValueError, "nonsense")])
+def test_odd_options_are_refused(more, error, words):
+    with pytest.raises((error, TypeError) if error is ValueError else error, match=words):
+        found = fool(bag({"good": 0.2}), **more)
+        raise ValueError(found.texts()[0]["error"])  # what is known only when a text is explained is told of that text
+
+
+@pytest.mark.parametrize(("texts", "words"), [("one text", "pass \\[text\\]"), ([], "at least one"), (3, "a list of texts"),
+                                              ([np.zeros(3)], "for texts")])
+def test_what_is_no_list_of_texts_is_refused(texts, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        fool(bag({}), texts)
+
+
+def test_an_objective_may_be_chance_alone():
+    found = fool(bag({"good": 0.2}), objective="random", samples=50)
+    assert found.findings["cases"]["failed"] == 0
+    assert found.texts("random")[0]["fooled"]
+
+
+def test_rules_and_sources_pickle():
+    pickle.loads(pickle.dumps(NoStopWords()))
+    pickle.loads(pickle.dumps(EXACT))
