@@ -16,10 +16,12 @@ from whytrust.core import ALIASES, Parts, generator, near
 from whytrust.explainers import CATALOGUE, NAMES, foreign
 from whytrust.explainers.gradients import Pooled
 from whytrust.explanation import Explanation
+from whytrust.language import SOURCES
 from whytrust.measures import BASELINES
 from whytrust.measures import CATALOGUE as TRIALS
 from whytrust.progress import Progress
 from whytrust.question import Question
+from whytrust.swapping import RULES
 
 FAR_FROM_ONE = 64.0
 """Floats above this are no image that was scaled or normalised for a net."""
@@ -229,6 +231,8 @@ def methods() -> list[dict[str, Any]]:
         "freq": "freq:4 · frequency bands", "tf": "tf:5x4 · time × frequency", "columns": "columns · of a table row",
     }
     rows += [{"name": n, "kind": f"parts of {d}", "about": about[n]} for d, names in inputs.SPECS.items() for n in names]
+    rows += [{"name": name, "kind": "candidates of word swaps", "about": line} for name, line in SOURCES.items()]
+    rows += [{"name": name, "kind": "constraint on word swaps", "about": line} for name, line in RULES.items()]
     return rows
 
 

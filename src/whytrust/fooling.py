@@ -13,9 +13,10 @@ import numpy as np
 
 from whytrust import api, engine
 from whytrust import inputs as reading
-from whytrust.checked import CheckedModel
+from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import generator, near
 from whytrust.explainers import NAMES
+from whytrust.explainers.gradients import Pooled
 from whytrust.explainers.lime import Lime
 from whytrust.language.quality import quality_of
 from whytrust.language.sources import candidates_of
@@ -123,7 +124,8 @@ def fool(model: Any, texts: Any, explainer: Any = "lime", objective: Any = "lom"
          candidates: Any = "thesaurus", constraints: Any = None, vectors: Any = None, variant: str = "paper",
          labels: Any = None, controls: int = CONTROLS, racing: Any = False, quality: Any = "usual",
          normalise: bool | None = None, out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0,
-         limit: int | None = None, block: int | None = None, command: str = "", **options: Any) -> Fooled:
+         limit: int | None = None, block: int | None = None, batch_size: int | None = None, command: str = "",
+         **options: Any) -> Fooled:
     """How easily is what an explainer says of texts changed by word swaps that keep the label? (Sinha et al. 2021)
 
     Words are swapped one by one, those first that the model would miss most, for `candidates` ("thesaurus", "pairs:FOLDER",
@@ -144,11 +146,16 @@ def fool(model: Any, texts: Any, explainer: Any = "lime", objective: Any = "lom"
     wrapped, given = api.model(model), _texts(texts)
     kept = _spread(len(given), limit)
     name, victim = victim_of(explainer, options, normalise)
-    near_words = vectors if vectors is None or isinstance(vectors, WordVectors) else WordVectors.open(vectors)
+    if isinstance(victim.explainer, Pooled) and not isinstance(wrapped, DifferentiableModel):
+        raise TypeError(f"{name} needs a model with gradients, and {wrapped.name} is a black box; pass the Hugging Face model "
+                        "and its tokenizer, or attack an explainer that only asks: lime, kernel_shap, occlusion")
+    source = candidates_of(candidates)
+    near_words = getattr(source, "vectors", None) if vectors is None else (
+        vectors if isinstance(vectors, WordVectors) else WordVectors.open(vectors))
     fragility = Fragility(
-        wrapped, victim, candidates_of(candidates), constraints_of(constraints, near_words), _objectives(objective),
+        wrapped, victim, source, constraints_of(constraints, near_words), _objectives(objective),
         _ratio(max_ratio), _whole("controls", controls, 0), _racing(racing, victim), _variant(variant), quality_of(quality),
-        int(seed))
+        int(seed), None if batch_size is None else _whole("batch_size", batch_size, 1))
     names = [reading.source_of(one) or f"text {i + 1}" for i, one in enumerate(texts)]
     study = FragileStudy(
         fragility, [given[i] for i in kept], name, [names[i] for i in kept], _labels(wrapped, labels, given, kept),

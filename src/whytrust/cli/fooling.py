@@ -14,8 +14,8 @@ from whytrust import loading
 from whytrust.cli import reading
 from whytrust.cli.runs import page_place, safe
 from whytrust.fooling import CONTROLS, VARIANTS, Fooled, fool
-from whytrust.language.sources import SOURCES
-from whytrust.swapping.constraints import ABOUT
+from whytrust.language import SOURCES
+from whytrust.swapping import RULES
 
 
 def add_to(commands: Any) -> None:
@@ -30,7 +30,7 @@ def add_to(commands: Any) -> None:
     command.add_argument("--max-ratio", type=float, default=0.5, help="share of the words that may be swapped (default 0.5)")
     command.add_argument("--candidates", default="thesaurus", metavar="SOURCE",
                          help=_listing(SOURCES) + "\nor several, a,b (default thesaurus)")
-    command.add_argument("--constraints", metavar="A,B,C", help=_listing(ABOUT) + "\n(default: all)")
+    command.add_argument("--constraints", metavar="A,B,C", help=_listing(RULES) + "\n(default: all)")
     command.add_argument("--vectors", metavar="FILE", help="word vectors in text format, for the constraint word_distance")
     command.add_argument("--samples", help="of LIME (default 500) and other explainers that draw")
     command.add_argument("--steps", type=int, help="of integrated gradients (default 50)")
@@ -70,7 +70,8 @@ def _fool(options: argparse.Namespace) -> int:
             candidates=_listed(options.candidates),
             constraints=None if options.constraints is None else _listed(options.constraints), vectors=options.vectors,
             variant=options.variant, labels=labels, controls=options.controls, racing=options.racing, quality=options.quality,
-            out=options.out, jobs=options.jobs, seed=options.seed, limit=options.limit, command=_command(options), **given)
+            out=options.out, jobs=options.jobs, seed=options.seed, limit=options.limit, batch_size=options.batch_size,
+            command=_command(options), **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"
         print(f"whytrust: interrupted{kept}", file=sys.stderr)

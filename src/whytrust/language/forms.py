@@ -6,6 +6,7 @@ wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Set
 from functools import lru_cache
 
@@ -20,6 +21,7 @@ TAGS = ("NN", "NNS", "VB", "VBP", "VBZ", "VBN", "VBG", "VBD", "JJ", "JJR", "JJS"
 _PARTS = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
 _BASE = ("NN", "VB", "JJ", "RB")
 _SAME_AS = {"VBN": "VBD", "VBP": "VB"}  # where the dictionary has no form of its own
+_CLITIC = re.compile(r"(?i)(?<=\w)['’](?:s|m|re|ve|ll|d)$")
 Opposites = Callable[[str], Set[str]]
 """What is known to mean the opposite of a word."""
 
@@ -39,6 +41,12 @@ def like(word: str, pattern: str, tag: str, base: bool = False) -> str | None:
     return None if form is None else in_case(form, pattern)
 
 
+def stem_of(word: str) -> tuple[str, str]:
+    """A word and what hangs on it: ("film", "'s"), for "the film's end" must become "the movie's end"."""
+    hanging = _CLITIC.search(word)
+    return (word, "") if hanging is None else (word[:hanging.start()], hanging[0])
+
+
 def in_case(word: str, pattern: str) -> str:
     """The word in lower case, Capitalised or in CAPITALS as the pattern is; as it is where the pattern is neither."""
     if pattern.islower():
@@ -53,22 +61,23 @@ def in_case(word: str, pattern: str) -> str:
 def fitting(words: Iterable[str], pattern: str, tag: str, most: int = MOST, base: bool = False,
             opposites: Opposites | None = None) -> list[str]:
     """The words that may stand for the pattern, in their order, each in its form: none twice, not itself, no stop words."""
-    own, kept = pattern.lower(), dict[str, str]()
+    stem, hanging = stem_of(pattern)
+    own, kept = stem.lower(), dict[str, str]()
     against = {base for word in lemmas(own) for other in opposites(word) for base in lemmas(other)} if opposites else set()
     for word in words:
-        form = like(word, pattern, tag, base)
-        if form is None or not _may_stand(form) or form.lower() == own or form.lower() in kept:
+        form = like(word, stem, tag, base)
+        if form is None or form.lower() == own or form.lower() in kept or not _may_stand(form, hanging):
             continue
         if not against or not against & lemmas(word.lower()):
-            kept[form.lower()] = form
+            kept[form.lower()] = form + hanging
         if len(kept) == most:
             break
     return list(kept.values())
 
 
-def _may_stand(form: str) -> bool:
-    return (is_one_word(form) and any(c.isalpha() for c in form) and not any(c.isdigit() for c in form)
-            and form.lower() not in STOP_WORDS)
+def _may_stand(form: str, hanging: str) -> bool:
+    return (form.lower() not in STOP_WORDS and any(c.isalpha() for c in form) and not any(c.isdigit() for c in form)
+            and is_one_word(form + hanging))
 
 
 # --- the dictionary ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from whytrust.backends.language import MaskedModel
-from whytrust.language.forms import MOST, fitting
+from whytrust.language.forms import MOST, fitting, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
 
@@ -50,8 +50,9 @@ class MaskedWords:
 
     def __call__(self, text: Written, place: int) -> list[str]:
         """The model's words for this place."""
-        guesses = self._model.guesses(text.text, *text.spans[place], most=_GUESSES * self.k)
-        return fitting(guesses, text.words[place], penn_at(text, place), min(self.k, MOST))
+        word, start = text.words[place], text.spans[place][0]
+        guesses = self._model.guesses(text.text, start, start + len(stem_of(word)[0]), most=_GUESSES * self.k)
+        return fitting(guesses, word, penn_at(text, place), min(self.k, MOST))
 
     @cached_property
     def _model(self) -> MaskedModel:

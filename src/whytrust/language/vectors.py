@@ -22,7 +22,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.language.forms import MOST, Opposites, fitting, readings
+from whytrust.language.forms import MOST, Opposites, fitting, readings, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
 from whytrust.models.minilm import cache_folder
@@ -46,7 +46,7 @@ class WordVectors:
 
     @classmethod
     def open(cls, path: str | Path) -> WordVectors:
-        """The vectors of a file; the first time it is read and indexed, which takes about a minute for a gigabyte."""
+        """The vectors of a file; the first time it is read and indexed, some ten seconds for 100 MB."""
         place = Path(path).resolve()
         if not place.is_file():
             raise ValueError(f"word vectors must be a file in text format, a word and its numbers a line; {path} is not there")
@@ -64,11 +64,11 @@ class WordVectors:
         return len(self._all.sorted[0])
 
     def __contains__(self, word: object) -> bool:
-        """Has the word a vector, as it is written or in lower case?"""
+        """Has the word a vector, as it is written, in lower case, or without its 's?"""
         return isinstance(word, str) and self._all.row(word) is not None
 
     def similarity(self, one: str, other: str) -> float | None:
-        """The cosine between two words; None where one of them has no vector. Words are also looked up in lower case."""
+        """The cosine between two words; None where one of them has no vector. "Film's" is also looked up as "film"."""
         rows = self._all.row(one), self._all.row(other)
         if rows[0] is None or rows[1] is None:
             return None
@@ -112,8 +112,9 @@ class NearestWords:
     def __call__(self, text: Written, place: int) -> list[str]:
         """The neighbours of the word at this place, or of its entry in a dictionary where only that has a vector."""
         word, tag = text.words[place], penn_at(text, place)
-        entries = (word, *(entry for entry, _ in readings(word.lower(), tag)))
-        known = next((entry for entry in entries if entry in self.vectors), word)
+        stem = stem_of(word)[0]
+        entries = (stem, *(entry for entry, _ in readings(stem.lower(), tag)))
+        known = next((entry for entry in entries if entry in self.vectors), stem)
         found = (other for other, _ in self.vectors.nearest(known, self.k, self.least))
         return fitting(found, word, tag, min(self.k, MOST), opposites=self.antonyms)
 
@@ -169,9 +170,9 @@ class _Table:
         return self._letters[self._ends[row - 1] if row else 0:self._ends[row]].tobytes().decode("utf-8")
 
     def row(self, word: str) -> int | None:
-        """Where the word's vector is, as it is written, else in lower case."""
+        """Where the word's vector is, as it is written, else in lower case, else of what a 's hangs on."""
         hashes, rows = self.sorted
-        for one in dict.fromkeys((word, word.lower())):
+        for one in dict.fromkeys((word, word.lower(), stem_of(word)[0].lower())):
             at = int(np.searchsorted(hashes, _hash(one)))
             if at < len(hashes) and self.word(int(rows[at])) == one:
                 return int(rows[at])

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from whytrust.language.forms import MOST, fitting, part_of, readings
+from whytrust.language.forms import MOST, fitting, part_of, readings, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
 
@@ -48,10 +48,11 @@ class WordNet:
     def __call__(self, text: Written, place: int) -> list[str]:
         """Synonyms of the word at this place, in its case and form."""
         word, tag = text.words[place], penn_at(text, place)
-        part = next((part for _, part in readings(word.lower(), tag)), part_of(tag))
+        stem = stem_of(word)[0]
+        part = next((part for _, part in readings(stem.lower(), tag)), part_of(tag))
         if not part:
             return []
-        return fitting(self.synonyms(word, part), word, tag, self.most, base=True, opposites=self.opposites)
+        return fitting(self.synonyms(stem, part), word, tag, self.most, base=True, opposites=self.opposites)
 
     def synonyms(self, word: str, part: str) -> list[str]:
         """Words in the same sets of synonyms, of one part of speech (NOUN, VERB, ADJ, ADV), meanings in WordNet's order."""

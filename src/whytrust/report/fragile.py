@@ -33,6 +33,7 @@ LONGEST, WIDEST, NAMED = 40, 16, 90
 """Characters of a word, of what stands between words, and of a name, before it is cut."""
 TITLED = 0.25
 """Words with less of the largest score do not tell theirs when pointed at; their colour says enough."""
+TITLE = "Do a few swapped words change the explanation?"
 HINT = "Words are swapped one after the other, and only where the model keeps its label."
 ATTACKS = {"lom": "Swaps chosen to move the explanation’s centre of mass", "l2": "Swaps chosen to move its scores furthest",
            RANDOM: "For comparison: swaps picked by chance"}
@@ -65,7 +66,7 @@ def document(found: Mapping[str, Any], texts: Sequence[FooledText] = ()) -> str:
 
     It misleads where the texts shown are taken for the run: a third of them are its most, a third its least moved ones.
     """
-    return trust.whole(trust.title(found), content(found, texts), FOOLED)
+    return trust.whole(TITLE, content(found, texts), FOOLED)
 
 
 def content(found: Mapping[str, Any], texts: Sequence[FooledText] = ()) -> list[Markup | None]:
@@ -76,7 +77,7 @@ def content(found: Mapping[str, Any], texts: Sequence[FooledText] = ()) -> list[
     links = [tag("a", words, href=f"#{place}") for place, words in places.items() if words]
     nothing = known(found["cases"].get("nothing"))
     idle = f" In {count(nothing, 'text')} there was nothing to swap." if nothing else ""
-    head = trust.header(found, "text", HINT + idle, tag("nav", *links, class_="steps", aria_label="Sections"))
+    head = trust.header(TITLE, found, "text", HINT + idle, tag("nav", *links, class_="steps", aria_label="Sections"))
     return [head, trust.answer(found), _reading(), *trust.charts(found), _texts(texts), *tables, *trust.remarks(found)]
 
 
@@ -94,7 +95,8 @@ def _texts(texts: Sequence[FooledText]) -> Markup | None:
     """The texts one under another; None where there are none."""
     if not texts:
         return None
-    about = ("Texts from both ends and from the middle: how far an explanation can move, what is usual, and where it holds.")
+    about = ("Texts from both ends and from the middle: how far an explanation can move, what is usual, and where it holds. "
+             "They are chosen by what is left at the last level of the first attack.")
     steps = tag("nav", *(tag("a", tag("bdi", cut(text.name, LONGEST)), href=f"#text-{i}") for i, text in enumerate(texts, 1)),
                 class_="steps", aria_label="Texts") if len(texts) > 1 else None
     return section("texts", "Text by text", tag("p", about), _legend(), steps,

@@ -38,7 +38,7 @@ from whytrust.report.words import plain as in_words
 Findings = Mapping[str, Any]
 TITLES = {"prediction": "Should I trust this prediction?", "model": "Should I trust this model?",
           "faithfulness": "Do explanations find what a model really uses?", "repair": "Can a reader repair the model?",
-          "insight": "Do explanations give an artefact away?", "fragile": "Do a few swapped words change the explanation?"}
+          "insight": "Do explanations give an artefact away?"}
 SIMULATED = "Readers are simulated: they act by fixed rules, and stand for people who believe what an explanation says."
 FLOORS = ("random", "trust everything", "before", "no repair", "all deleted", "knows all", "SP-random", "RP-random",
           "the same text again", "the model itself")
@@ -59,12 +59,7 @@ STYLE = """
 
 def document(found: Findings) -> str:
     """A whole page that needs nothing else. It misleads where readers are taken for people: they act by fixed rules."""
-    return whole(title(found), content(found))
-
-
-def title(found: Findings) -> str:
-    """The experiment as a question."""
-    return TITLES.get(str(found["experiment"]), str(found["experiment"]))
+    return whole(_title(found), content(found))
 
 
 def whole(title: str, sections: Sequence[Markup | None], style: str = "") -> str:
@@ -79,17 +74,21 @@ def whole(title: str, sections: Sequence[Markup | None], style: str = "") -> str
 
 def content(found: Findings) -> list[Markup | None]:
     """The sections of the page."""
-    return [header(found, "case", SIMULATED), answer(found), *charts(found), *tables(found), *remarks(found)]
+    return [header(_title(found), found, "case", SIMULATED), answer(found), *charts(found), *tables(found), *remarks(found)]
 
 
-def header(found: Findings, one: str, hint: str, *more: Markup | None) -> Markup:
+def _title(found: Findings) -> str:
+    return TITLES.get(str(found["experiment"]), str(found["experiment"]))
+
+
+def header(title: str, found: Findings, one: str, hint: str, *more: Markup | None) -> Markup:
     """The question, and how many cases there are; `one` of them is called so."""
     cases = found["cases"]
     counted = count(cases["of"], one)
     if cases["done"] < cases["of"]:
         counted = f"{cases['done']:,} of {counted}"
     failed = f", {cases['failed']:,} of which failed" if cases["failed"] else ""
-    return tag("header", tag("h1", title(found)), tag("p", str(found["question"])),
+    return tag("header", tag("h1", title), tag("p", str(found["question"])),
                tag("p", f"{counted}{failed}. {hint}", class_="hint"), *more)
 
 

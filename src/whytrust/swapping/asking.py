@@ -32,12 +32,14 @@ class Asking:
 
     model: CheckedModel
     on_calls: OnCalls | None = None
+    batch_size: int | None = None
     calls: int = 0
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """(n, classes) scores."""
         places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        scores = self.model(list(places))
+        asked, size = list(places), self.batch_size or max(len(places), 1)
+        scores = np.concatenate([self.model(asked[start:start + size]) for start in range(0, len(asked), size)])
         self.count(len(places))
         return np.asarray(scores[[places[text] for text in texts]])
 
@@ -53,7 +55,7 @@ class Asking:
 
     def question(self, text: Written, target: int, original: Floats | None = None) -> Question:
         """Why does the model score the target so, in terms of the text's words?"""
-        question = Question(self.model, text.parts(self.model.reads), target, on_calls=self.count).watching([target])[0]
+        question = Question(self.model, text.parts(self.model.reads), target, self.batch_size, on_calls=self.count).watching([target])[0]
         if original is not None:
             question.memory.original = original
         return question

@@ -16,6 +16,7 @@ from whytrust.language.stop_words import STOP_WORDS
 from whytrust.language.tags import tag
 from whytrust.language.vectors import WordVectors
 from whytrust.language.written import Candidates, Written
+from whytrust.swapping import RULES
 
 
 @runtime_checkable
@@ -152,10 +153,6 @@ class Own:
 NAMES: dict[str, Callable[[], Constraint]] = {
     "repeat": NoRepeat, "stop_words": NoStopWords, "part_of_speech": SamePartOfSpeech,
     "sentence_similarity": SentenceSimilarity}
-ABOUT = {"repeat": "no place is swapped twice", "stop_words": "stop words stay",
-         "part_of_speech": "the same part of speech, nouns and verbs counting as one",
-         "sentence_similarity": "15 words around it mean the same, an angular similarity of .84",
-         "word_distance": "word vectors near by, a cosine of .5 (with vectors)"}
 
 
 def constraints_of(given: Any = None, vectors: WordVectors | None = None) -> tuple[Constraint, ...]:
@@ -180,7 +177,7 @@ def _constraint(one: Any, vectors: WordVectors | None) -> Constraint:
         return WordDistance(vectors)
     if isinstance(one, str):
         if one not in NAMES:
-            raise ValueError(f"constraints must be among {', '.join(ABOUT)}, got {one!r}{near(one, ABOUT)}")
+            raise ValueError(f"constraints must be among {', '.join(RULES)}, got {one!r}{near(one, RULES)}")
         return NAMES[one]()
     if isinstance(one, Constraint) and not isinstance(one, type):
         return one

@@ -49,13 +49,14 @@ class Fragility:
     variant: str = "paper"
     quality: Quality | None = None
     seed: int = 0
+    batch_size: int | None = None
 
     def __call__(self, case: str, text: str, on_calls: OnCalls | None = None,
                  truth: int | None = None) -> tuple[dict[str, Any], dict[str, Floats]]:
         """(record, arrays): everything that was found of one text; `truth` is the label that the authors' variant keeps."""
         read = read_by(self.model, text)
         search = Search(self.model, read, self.victim, self.candidates, self.constraints, self.max_ratio, self.racing,
-                        self.seed, case, on_calls, truth if self.variant == "authors" else None)
+                        self.seed, case, on_calls, truth if self.variant == "authors" else None, self.batch_size)
         columns = len(search.scores)
         predicted = search.ask.label(search.scores)
         record: dict[str, Any] = {
@@ -86,7 +87,7 @@ class Fragility:
             if name == RANDOM:
                 continue  # it is there in any case
             yield name, [judge.level(level, m) for m, level in enumerate(search.attack(name), 1)]
-        for draw in range(self.controls):
+        for draw in range(max(self.controls, int(RANDOM in self.objectives))):
             yield RANDOM, [judge.level(level, m) for m, level in enumerate(search.control(draw), 1)]
 
     def _authors(self, search: Search, judge: _Judge) -> Iterator[tuple[str, list[tuple[dict[str, Any], Floats]]]]:

@@ -77,11 +77,12 @@ class Search:
     case: str = ""
     on_calls: OnCalls | None = None
     label: int | None = None  # that must be kept; None is what the model says
+    batch_size: int | None = None
     ask: Asking = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """One counter of calls for the whole search."""
-        object.__setattr__(self, "ask", Asking(self.model, self.on_calls))
+        object.__setattr__(self, "ask", Asking(self.model, self.on_calls, self.batch_size))
 
     @classmethod
     def of(cls, model: CheckedModel, text: str, *rest: object, **more: object) -> Search:
@@ -180,7 +181,7 @@ class Search:
         At each level every objective, and chance, picks from the same candidates; the path goes on from the leader's pick.
         """
         ahead = Search(self.model, self.text, leader, self.candidates, self.constraints, self.max_ratio, None, self.seed,
-                       self.case, self.ask.count, self.target)
+                       self.case, self.ask.count, self.target, self.batch_size)
         rng = generator(self.seed, self.case, RANDOM, 0)
         picked: dict[str, Level] = {}
 
