@@ -220,6 +220,8 @@ def methods() -> list[dict[str, Any]]:
     rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "paper": trial.paper} for trial in TRIALS]
     rows += [{"name": "nearest", "kind": "adversary of table rows", "about": "the nearest training row that the model labels "
               "otherwise, by standard deviations; another category counts as one"}]
+    rows += [{"name": "word_swap", "kind": "adversary of texts", "about": "words swapped for others that mean much the "
+              "same, until the label changes", "paper": "Jin et al. 2020"}]
     rows += [{"name": name, "kind": "attack", "about": about, "gradients": True, "paper": paper}
              for name, _, about, paper in ATTACKS]
     about = {

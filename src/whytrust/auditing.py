@@ -26,11 +26,12 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
           **options: Any) -> Audit:
     """Which explainers find what made the model change its mind? Every input is attacked, and the cause is then known.
 
-    `inputs` is a folder of images or sounds (class folders or flat), a list of them, an array with one input a row, or, with
-    background= training rows, table rows. `explainers` are names, objects, or {label: name, object or {"method": …, options}};
-    random, magnitude and oracle are always there. `attack` is a name, an attack object, or {"method": "pgd", "targets":
-    "random", "strengths": [0, 2], …}; table rows are led to the nearest training row of another class. `groups` names the
-    source of each input, where some share one (frames of one film); `labels` are true classes, for the accuracy.
+    `inputs` is a folder of images or sounds (class folders or flat), a list of them, an array with one input a row, texts
+    (a list, a .txt file with one a line, a folder of such), or, with background= training rows, table rows. `explainers`
+    are names, objects, or {label: name, object or {"method": …, options}}; random, magnitude and oracle are always there.
+    `attack` is a name, an attack object, or {"method": "pgd", "targets": "random", "strengths": [0, 2], …}; table rows are
+    led to the nearest training row of another class, and words of texts are swapped until the label changes. `groups` names
+    the source of each input, where some share one (frames of one film); `labels` are true classes, for the accuracy.
 
     The run is kept in `out`: the same call goes on where it stopped, and another one there is refused. Without `out` it is
     kept in a temporary folder, `audit.store.folder`. Further options: fill, background, ks (recovery), draws (random orders a

@@ -521,5 +521,5 @@ def test_the_wrong_kind_of_input_is_named(tmp_path):
 def test_a_tokenizer_that_is_not_the_models_own_is_told_as_that():
     model = bert()
     model.resize_token_embeddings(20)
-    with pytest.raises(ValueError, match="the tokenizer must be the model's own.*knows 20"):
+    with pytest.raises(ValueError, match=r"the tokenizer must be the model's own.*knows 20"):
         wt.model((model, bert_tokenizer()))(["the dull slow film"])

@@ -167,3 +167,49 @@ def test_even_markup_that_slipped_in_could_not_run_nor_ask(browser, tmp_path):
     browser.open(file.as_uri())
     assert browser.run("typeof window.ran") == "undefined"
     assert any("Content Security Policy" in words for words in browser.complaints())
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+NAMES = {"lime": 0.3, "edges": 9.0}
+# Of each figure of the first case: name -> (ranks of the words that are framed, their words, which of the two words is visible).
+FRAMED = """Object.fromEntries(Array.from(document.querySelectorAll('#case-0 figure.who')).map(f => {
+  const on = Array.from(f.querySelectorAll('.part')).filter(p => getComputedStyle(p).outlineStyle === 'solid');
+  return [f.querySelector('figcaption b').textContent, [
+    on.map(p => Number(p.querySelector('.rank').innerText)).sort((a, b) => a - b),
+    Array.from(f.querySelectorAll('.rank')).filter(r => r.getClientRects().length).length,
+    Array.from(f.querySelectorAll('.yes, .no')).filter(s => getComputedStyle(s).display !== 'none').map(s => s.className).join()]]; }))"""
+
+
+def text_page(folder, cases, **found):
+    findings = {**made.findings(n=20, names=NAMES, kind="text", kinds=("better_than_random", "undecided")), **found}
+    return page.save(folder / "texts.html", findings, [page.shown(*case) for case in cases]).as_uri()
+
+
+def test_the_slider_frames_as_many_words_and_marks_follow_the_record(browser, tmp_path):
+    cases = made.text_cases(2, NAMES)
+    browser.open(text_page(tmp_path, cases))
+    bits = {name: cases[0][0]["trials"][0]["flip"]["any"][name] for name in NAMES}
+    focus(browser, "k")
+    for key, k in ((None, 3), ("ArrowRight", 4), ("Home", 1), ("End", 12)):
+        if key:
+            browser.press(key)
+        seen = browser.run(FRAMED)
+        assert {name: seen[name] for name in NAMES} == {
+            name: [list(range(1, k + 1)), k, "yes" if bits[name][k - 1] == "1" else "no"] for name in NAMES}
+    assert browser.run("document.getElementById('k').getAttribute('aria-valuetext')") == "12 words"
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [320, 1100])
+def test_texts_of_any_script_and_length_do_not_make_the_page_scroll_sideways(browser, tmp_path, width):
+    words = [*made.HOSTILE, "שלום", "مرحبا", "👩\u200d👩\u200d👧", "\ud800", "Donaudampfschifffahrtsgesellschaft" * 9]
+    record, _ = made.text_cases(1, NAMES, words=len(words), swapped=())[0]
+    arrays = {**made.bytes_of("clean", words), **made.bytes_of("adversarial", [f"{word}!" for word in words])}
+    address = text_page(tmp_path, [(record, arrays)])
+    browser.open(address, width=width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run("typeof window.ran") == "undefined"
+    assert browser.run("document.querySelector('#case-0 .text').textContent.startsWith('<script>window.ran')")
+    assert browser.requests() == [address]
+    assert browser.complaints() == []

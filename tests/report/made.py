@@ -256,3 +256,28 @@ def sound_cases(how_many=2, names=None, **sound):
     for i, (_, arrays) in enumerate(out):
         arrays["clean_wave"], arrays["adversarial_wave"] = sound_waves(i)
     return out
+
+
+def text_cases(how_many=2, names=None, words=12, swapped=(2, 5), vocabulary=("plain", "word", "here", "and", "there")):
+    """[(record, arrays)] of simulated texts; at the swapped places stand old and new words."""
+    dims = {**dict(names or EXPLAINERS)}
+    flips, orders, chance = simulated(how_many, words, dims, seed=9)
+    out = []
+    for i in range(how_many):
+        plain = [vocabulary[(i + place) % len(vocabulary)] for place in range(words)]
+        before = [f"old{place}" if place in swapped else word for place, word in enumerate(plain)]
+        after = [f"new{place}" if place in swapped else word for place, word in enumerate(plain)]
+        one = record(i, words, {k: v[i] for k, v in orders.items()}, {k: v[i] for k, v in flips.items()}, chance[i],
+                     clean_name="good", label_name="bad", text={"characters": 99, "unread": 0}, parts=after)
+        del one["channels_first"]
+        rng = np.random.default_rng(i)
+        one["trials"][0]["scores"] = {name: rng.normal(size=words).tolist() for name in dims}
+        out.append((one, {**bytes_of("clean", before), **bytes_of("adversarial", after)}))
+    return out
+
+
+def bytes_of(name, words, between=" "):
+    """A text as it is stored: its bytes, and where its words are."""
+    starts = np.cumsum([0, *(len(word) + len(between) for word in words[:-1])])
+    spans = np.column_stack([starts, starts + [len(word) for word in words]]).astype(np.int32)
+    return {name: np.frombuffer(between.join(words).encode("utf-8", "surrogatepass"), np.uint8), f"{name}_spans": spans}

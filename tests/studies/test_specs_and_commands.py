@@ -65,7 +65,7 @@ def test_a_spec_that_is_written_wrong_is_one_line_and_exit_2(place, capsys, text
 def test_a_preset_that_does_not_exist_is_told(capsys):
     code, _, err = told(capsys, "audit", "digitz")
     assert code == 2
-    assert "a preset (digits, photos, singing, tabular) or a .toml file" in err
+    assert "a preset (digits, photos, reviews, singing, tabular) or a .toml file" in err
 
 
 def test_a_run_folder_of_another_spec_is_refused_and_left_alone(place, capsys):

@@ -111,7 +111,8 @@ class Lime:
         sample = self._growing(question, setting, rng)
         for share in (*shares, 1.0):
             found = sample(share)
-            yield _explain(question, setting, found, local.fit(found.sample, found.adjusted, setting.fitting, found.origin), self)
+            fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
+            yield _explain(question, setting, found, fit, self)
 
     def _growing(self, question: Question, setting: Setting, rng: np.random.Generator) -> Callable[[float], Evidence]:
         """What is known from a share of the samples; at least so many that every part can be weighed."""

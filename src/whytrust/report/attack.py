@@ -9,9 +9,11 @@ from typing import Any
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.pictures.shown import figures
 from whytrust.report.chart import Line, drawing
-from whytrust.report.words import Findings, contenders, count, known, percent, plain, ranged, section, spoken, table
+from whytrust.report.words import Findings, contenders, count, known, percent, plain, ranged, section, spoken, table, termed
 
 SPREADS = {
+    "swapped": ("Words swapped", "How many words of a text were swapped."),
+    "share": ("Share of words swapped", "Of all words of the text, those that were swapped."),
     "linf": ("Largest change of any value", "L∞: in the units of the input."),
     "l2": ("Length of the change", "L2: the square root of the sum of squares."),
     "relative_l2": ("Length of the change, relative to the input", "How large the change is beside the input itself."),
@@ -45,11 +47,13 @@ def _rows(findings: Findings, given: Mapping[str, Any]) -> list[tuple[str, str, 
     if given.get("success"):
         left = [count(counts[key], words, words) for key, words in (("not_fooled", "not fooled"), ("failed", "failed"))
                 if known(counts.get(key))]
-        rows.append(("Success", ranged(given["success"]), "Share of inputs that the attack led to its goal, with its 95% range"
+        share = termed(findings, "Share of inputs that the attack led to its goal, with its 95% range")
+        rows.append(("Success", ranged(given["success"]), share
                      + (f"; {', '.join(left)}." if left else ".")))
     before, after = known(given.get("accuracy_before")), known(given.get("accuracy_after"))
     if before is not None:
-        rows.append(("Right answers before", percent(before), "Share of inputs that the model answers rightly untouched."))
+        rows.append(("Right answers before", percent(before), termed(findings, "Share of inputs that the model answers rightly "
+                                                                               "untouched.")))
     if after is not None:
         rows.append(("Right answers after", percent(after), "The same after the attack."))
     for key, (label, meaning) in SPREADS.items():
@@ -58,6 +62,9 @@ def _rows(findings: Findings, given: Mapping[str, Any]) -> list[tuple[str, str, 
         if known(spread.get("median")) is not None:
             most = f" (at most {figures(known(spread.get('max')))})" if known(spread.get("max")) is not None else ""
             rows.append((label, figures(known(spread["median"])) + most, f"Median. {meaning}"))
+    if idle := known(given.get("idle")):
+        rows.append(("Nothing to swap", count(idle, "text"), "Not fooled: no swap that keeps the rules lowered the first "
+                                                             "answer’s score."))
     return rows
 
 

@@ -8,13 +8,18 @@ from typing import Any
 
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.report.chart import Line, drawing
-from whytrust.report.words import KINDS, Findings, badge, contenders, known, percent, section, table
+from whytrust.report.words import Findings, badge, contenders, kinds_of, known, percent, section, table, termed
 
 JUDGES = {"any": "any other answer", "target": "the very answer the attack led to"}
 DROP = 0.5
 """The axis ends where the lines lie closer together than this share of their widest spread: with all parts, all are equal."""
 
 
+LAID_OVER = ("Each explainer ranks the parts of an input. The attack's change is laid over the untouched input in that order, "
+             "best part first. The sooner a line rises, the better its explainer knew which parts turned the answer.")
+SWAPPED = ("Each explainer ranks the words of the changed text. In that order, best word first, each word of the untouched "
+           "text is replaced by the one at its place in the changed text; most are the same word. The sooner a line rises, "
+           "the better its explainer knew which words turned the answer.")
 COLUMNS = 11
 """Columns of a table of numbers; more would be cut off in print."""
 
@@ -26,17 +31,16 @@ def flip_curves(findings: Findings) -> Markup | None:
     drawn = {judge: panel for judge, panel in panels.items() if panel is not None}
     if not drawn:
         return None
-    about = tag("p", "Each explainer ranks the parts of an input. The attack's change is laid over the untouched input in that "
-                     "order, best part first. The sooner a line rises, the better its explainer knew which parts turned the "
-                     "answer. A line’s colour is its verdict, the shaded band its 95% range; point at a line or step to it "
-                     "with the Tab key to see it alone.")
-    return section("curves", "How few parts turn the answer?", about, _key(findings), _chosen(drawn))
+    about = tag("p", (SWAPPED if findings.get("kind") == "text" else LAID_OVER) + " A line’s colour is its verdict, the shaded "
+                     "band its 95% range; point at a line or step to it with the Tab key to see it alone.")
+    title = termed(findings, "How few parts turn the answer?")
+    return section("curves", title, about, _key(findings), _chosen(drawn))
 
 
 def _key(findings: Findings) -> Markup | None:
     """What the colours of the lines mean: the kinds of verdict that occur."""
     there = {str(one.get("kind")) for one in findings.get("verdicts") or []}
-    words = [badge(kind, kind.short) for name, kind in KINDS.items() if name in there]
+    words = [badge(kind, kind.short) for name, kind in kinds_of(findings).items() if name in there]
     return tag("p", tag("span", "Colours: "), *words, class_="legend") if words else None
 
 
@@ -67,15 +71,16 @@ def _panel(findings: Findings, curve: Mapping[str, Any], judge: str) -> Markup |
     cut = [Line(line.who, line.value[:shown], line.low[:shown] if line.low else None,
                 line.high[:shown] if line.high else None) for line in lines]
     percents = curve.get("unit") == "percent"
-    below = "per cent of the parts laid over, best first" if percents else "parts laid over, best first"
-    spoken = (f"Line chart: share of inputs whose answer becomes {JUDGES[judge]}, by {below}. "
+    below = termed(findings, "per cent of the parts laid over, best first" if percents else "parts laid over, best first")
+    spoken = (f"Line chart: share of {termed(findings, 'inputs')} whose answer becomes {JUDGES[judge]}, by {below}. "
               + "; ".join(f"{line.who.name} {percent(line.value[0])} to {percent(line.value[shown - 1])}" for line in cut))
-    until = f"{axis[shown - 1]:g}%" if percents else f"{axis[shown - 1]:g} of {axis[-1]:g} parts"
+    until = f"{axis[shown - 1]:g}%" if percents else f"{axis[shown - 1]:g} of {axis[-1]:g} {termed(findings, 'parts')}"
     parts = findings.get("parts") or {"least": "?", "most": "?"}
     told = f"Inputs have {parts['least']} to {parts['most']} parts; a share of them is rounded down, to at least one part."
-    rounded = tag("p", told, class_="aside") if percents and parts else None
-    rest = tag("p", f"Drawn up to {until}: beyond that the lines close up, since with all parts laid over every answer turns. "
-                    "The table has every number.", class_="aside") if shown < len(axis) else None
+    rounded = tag("p", termed(findings, told), class_="aside") if percents and parts else None
+    closed = termed(findings, "beyond that the lines close up, since with all parts laid over every answer turns")
+    rest = tag("p", f"Drawn up to {until}: {closed}. The table has every number.",
+               class_="aside") if shown < len(axis) else None
     return join([*(drawing(cut, _ticks(axis[:shown], narrow), shown, below, spoken, narrow, "share of answers turned")
                    for narrow in (False, True)), rounded, rest,
                  _numbers(lines, axis, percents)])

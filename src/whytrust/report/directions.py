@@ -9,7 +9,7 @@ from typing import Any
 from whytrust import stats
 from whytrust.pictures.html import Markup, tag
 from whytrust.report.outcomes import BASELINES, FULL, Record, outcomes
-from whytrust.report.words import Findings, contenders, count, percent, ranged, section, table
+from whytrust.report.words import Findings, contenders, count, percent, ranged, section, table, termed
 
 MOST = 4
 """Of more directions than this each would have too few cases to say anything."""
@@ -34,12 +34,13 @@ def directions_of(records: Sequence[Record], ranked: Sequence[str]) -> list[Plai
     for before, after in sorted(pairs):
         own = [r for r in fooled if (str(r.get("clean_name", "")), str(r.get("label_name", ""))) == (before, after)]
         attacked = sum(labels.get(r["clean_label"]) == before for r in ended)
-        rates = _rates(own, ranked) if own else {}
+        rates = rates_of(own, ranked) if own else {}
         found.append({"before": before, "after": after, "n": len(own), "of": attacked, "rates": rates})
     return found
 
 
-def _rates(records: Sequence[Record], ranked: Sequence[str]) -> dict[str, dict[str, Plain]]:
+def rates_of(records: Sequence[Record], ranked: Sequence[str]) -> dict[str, dict[str, Plain]]:
+    """The rates of every contender on some of the cases."""
     tried = outcomes(records, FULL, ranked)
     return {measure: {name: asdict(stats.rate(tried.measures[measure].values[name], tried.shared,
                                               grain=tried.measures[measure].grain))
@@ -59,15 +60,18 @@ def directions(findings: Findings) -> Markup | None:
 
 
 def _panel(findings: Findings, one: Mapping[str, Any]) -> Markup:
-    measures = [name for name in SHOWN if name in one["rates"]]
-    rows = [[who.name, *(_told(one["rates"][name].get(who.name)) for name in measures)] for who in contenders(findings)]
     share = f" ({percent(one['n'] / one['of'])})" if one["of"] else ""
-    fooled = f"{one['n']} of {count(one['of'], 'input')} fooled{share}"
+    fooled = f"{one['n']} of {count(one['of'], termed(findings, 'input'))} fooled{share}"
     title = tag("h3", tag("bdi", one["before"], class_="answer"), " → ", tag("bdi", one["after"], class_="answer"))
-    if not measures:
-        return tag("figure", title, tag("p", f"{fooled}: nothing to explain.", class_="aside"))
-    return tag("figure", title, tag("p", fooled, class_="aside"),
-               table(["", *(SHOWN[name] for name in measures)], rows, f"{one['before']} to {one['after']}: rates", 1))
+    rates = told_rates(findings, one["rates"], f"{one['before']} to {one['after']}")
+    return tag("figure", title, tag("p", fooled if rates else f"{fooled}: nothing to explain.", class_="aside"), rates)
+
+
+def told_rates(findings: Findings, rates: Mapping[str, Any], what: str) -> Markup | None:
+    """A table of some cases' rates; None where there are none."""
+    measures = [name for name in SHOWN if name in rates]
+    rows = [[who.name, *(_told(rates[name].get(who.name)) for name in measures)] for who in contenders(findings)]
+    return table(["", *(SHOWN[name] for name in measures)], rows, f"{what}: rates", 1) if measures else None
 
 
 def _told(rate: Mapping[str, Any] | None) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from whytrust import stats, verdicts
+from whytrust.report.absences import absences_of
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
 from whytrust.report.strengths import strengths_of
+from whytrust.report.words import termed
 from whytrust.store import Store
 
 ADMITTED = ("flip", "recovery")
@@ -28,10 +30,22 @@ CAVEATS = (
     "Several explainers were compared several times: the p-values are corrected for that, but the choice of inputs and "
     "settings that came before this run is not.",
 )
+OF_TEXTS = (
+    "Words were swapped in the order in which leaving them out lowers the score of the first answer. occlusion, and explainers "
+    "that hide words as it does, rank words in much the same way, so the attack may favour them.",
+    "A swap can turn the answer by taking a word away. Then what was put in its place says nothing, and an explanation of the "
+    "changed text cannot point at what is missing: its miss is no mistake. See “A new word, or a missing one?”.",
+    "Few words were swapped, often one: magnitude, which is told which ones, is close to the oracle and no rival. What an "
+    "explainer is measured against is words picked blindly.",
+    "The attack stops at the first swap that turns the answer, so every verdict is about weak changes, of one strength.",
+)
+"""What misleads of texts, beyond that."""
 WIDE = 0.4
 """An interval of an area under a curve that is wider than this says nothing."""
 ABOUT = {"oracle": "the best set of parts that was found at all: the ceiling", "magnitude": "the parts that were changed most",
          "magnitude_mean": "the parts that were changed most, per value", "random": "parts picked blindly: the floor"}
+ABOUT_TEXTS = {"oracle": "the best set of words that was found at all: the ceiling", "magnitude": "the swapped words",
+               "magnitude_mean": "the swapped words, short ones first", "random": "words picked blindly: the floor"}
 Plain = dict[str, Any]
 
 
@@ -53,21 +67,21 @@ def findings(store: Store) -> Plain:
                 measures[measure][f"against_{against}"][name]["p_holm"] = p
     pairs = _pairs(tried, ranked)
     strengths = strengths_of(records, about, ranked, pairs, judged)
-    counts = _counts(records, store)
+    counts, kind = _counts(records, store), _kind(tried.cases[0])
     return {
         "format": 1, "study": manifest.get("study"), "title": _title(about),
-        "model": {"name": about.get("model")}, "kind": _kind(tried.cases[0]),
+        "model": {"name": about.get("model")}, "kind": kind,
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
         "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
                                        if r["status"] == "failed"],
-        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried)),
+        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried), kind),
         "admitted": [m for m in ADMITTED if m in by_measure],
         "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
         "measures": measures,
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
         "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
-        "directions": directions_of(records, ranked),
+        "directions": directions_of(records, ranked), "absences": absences_of(records, ranked),
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
@@ -75,11 +89,16 @@ def findings(store: Store) -> Plain:
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
-        "problems": list(store.problems), "caveats": list(CAVEATS)}
+        "problems": list(store.problems), "caveats": _caveats(kind)}
 
 
 def _kind(case: Record) -> str:
-    return "tabular" if "columns" in case else "sound" if "sound" in case else "image"
+    return next((kind for key, kind in (("columns", "tabular"), ("sound", "sound"), ("text", "text")) if key in case), "image")
+
+
+def _caveats(kind: str) -> list[str]:
+    """How the numbers mislead."""
+    return [termed({"kind": kind}, one) for one in CAVEATS] + (list(OF_TEXTS) if kind == "text" else [])
 
 
 def _title(about: Mapping[str, Any]) -> str:
@@ -91,8 +110,10 @@ def _nothing(records: Sequence[Record], store: Store) -> str:
     fooled_none = f"{len(records) - len(failed)} inputs were attacked and none was fooled" if len(failed) < len(records) else ""
     first = f"{len(failed)} inputs failed, the first with {failed[0]['error']}" if failed else ""
     told = "; ".join(filter(None, (fooled_none, first))) or "no input has been worked on so far"
-    advice = ("give the run's command again" if not records else "allow a larger epsilon or more iterations" if fooled_none
-              else "mend the inputs, or the model")
+    swapped = any("swapped" in (record.get("attack") or {}) for record in records)
+    harder = "allow more swaps (most), fewer constraints or other candidates" if swapped else (
+        "allow a larger epsilon or more iterations")
+    advice = ("give the run's command again" if not records else harder if fooled_none else "mend the inputs, or the model")
     return f"a report needs at least one adversary, and {store.folder} has none: {told}; {advice}"
 
 
@@ -125,10 +146,11 @@ def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str]) 
     return notes
 
 
-def _contenders(ranked: Sequence[str], pooled: Mapping[str, str]) -> list[Plain]:
+def _contenders(ranked: Sequence[str], pooled: Mapping[str, str], kind: str) -> list[Plain]:
+    about = ABOUT_TEXTS if kind == "text" else ABOUT
     return [{"name": name, "role": "explainer", "about": f"pooled by {pooled[name]}" if name in pooled else ""}
             for name in ranked] + [
-        {"name": name, "role": "baseline", "about": ABOUT[name]} for name in BASELINES]
+        {"name": name, "role": "baseline", "about": about[name]} for name in BASELINES]
 
 
 def _failures(records: Sequence[Record]) -> dict[str, Plain]:
@@ -161,7 +183,7 @@ def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plai
     rates = {name: stats.rate(values[name], tried.shared, grain=measured.grain)
              for name in (*ranked, *BASELINES) if name in values}
     own = [name for name in ranked if name in values]
-    return {"about": measured.about, "rates": {name: _plain(rate) for name, rate in rates.items()},
+    return {"about": _worded(tried, measured.about), "rates": {name: _plain(rate) for name, rate in rates.items()},
             "against_random": {n: _plain(_against(measured, tried, n, "random")) for n in own},
             "against_magnitude": {n: _plain(_against(measured, tried, n, "magnitude")) for n in own}
             if measured.rival and "magnitude" in values else {},
@@ -206,7 +228,7 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
         flip = measures["flip"]
         by = {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}
-        why = f"{_why(name, flip, tried)}{_found(name, measures, own)}"
+        why = _worded(tried, f"{_why(name, flip, tried)}{_found(name, measures, own)}")
         rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why,
                      "n": flip["rates"][name]["n"], "needed": verdict.needed, "unstable": unstable, "by_measure": by})
     return rows
@@ -225,8 +247,13 @@ def _why(name: str, flip: Plain, tried: Outcomes) -> str:
     if not some:
         return "An input that is one part has nothing to choose from."
     where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
-    return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, the most changed in "
+    changed = "the swapped ones" if _kind(tried.cases[0]) == "text" else "the most changed"
+    return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, {changed} in "
             f"{magnitude:.0%}{where}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
+
+
+def _worded(tried: Outcomes, words: str) -> str:
+    return termed({"kind": _kind(tried.cases[0])}, words)
 
 
 def _found(name: str, measures: Plain, own: Mapping[str, Any]) -> str:
@@ -338,12 +365,13 @@ def _attack(manifest: Mapping[str, Any], records: Sequence[Record], tried: Outco
     known = [r for r in done if r.get("truth") is not None]
     facts = [t["attack"] for t in tried.trials]
     spread = {}
-    for name in ("linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"):
+    for name in ("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"):
         values = [f[name] for f in facts if f.get(name) is not None]
         spread[name] = {"median": float(np.median(values)), "max": float(max(values))} if values else None
     settings = manifest.get("spec", {}).get("attack")
     settings = settings if isinstance(settings, Mapping) else {"method": settings}
     return {"method": settings.get("method"), "settings": dict(settings), **spread,
+            "idle": sum(r["attack"].get("swapped") == 0 for r in done),
             "success": _plain(stats.rate([float(r["status"] == "ok") for r in done], _sources(done))),
             "accuracy_before": float(np.mean([r["clean_label"] == r["truth"] for r in known])) if known else None,
             "accuracy_after": float(np.mean([r["label"] == r["truth"] for r in known])) if known else None}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from whytrust.pictures.html import Markup, tag
-from whytrust.report.words import Findings, count, known, plain, section, spoken, table
+from whytrust.report.words import Findings, count, known, plain, section, spoken, table, termed
 
 LISTED = 20
 """How many failures are listed; all are counted."""
@@ -23,8 +23,9 @@ def pairs(findings: Findings) -> Markup | None:
              f"{_points(one.get('low'))} to {_points(one.get('high'))}", _chance(one.get("p_holm")),
              str(one.get("words") or "")] for one in given]
     drawn = table(["First minus second", "Difference", "95% range", "p (Holm)", "In words"], rows, "Pairs of explainers")
-    about = tag("p", "Differences are in points of 100, case by case on the same inputs. p is adjusted for the number of "
-                     "comparisons (Holm): below 0.05 the difference is unlikely to be chance.", class_="aside")
+    about = tag("p", termed(findings, "Differences are in points of 100, case by case on the same inputs. p is adjusted for "
+                            "the number of comparisons (Holm): below 0.05 the difference is unlikely to be chance."),
+                class_="aside")
     if len(rows) > OPEN:
         drawn = tag("details", tag("summary", f"All {len(rows)} pairs"), drawn)
     return section("pairs", "Who was compared with whom", about, drawn)
@@ -83,7 +84,8 @@ def failures(findings: Findings) -> Markup | None:
     if total:
         more = f"; the first {LISTED} are listed" if len(cases) > LISTED else ""
         verb = "is" if total == 1 else "are"
-        pieces.append(tag("p", f"{count(total, 'input')} could not be worked on and {verb} in no number above{more}."))
+        inputs = count(total, termed(findings, "input"))
+        pieces.append(tag("p", f"{inputs} could not be worked on and {verb} in no number above{more}."))
     if cases:
         listed = [[str(one.get("name") or one.get("case")), str(one.get("error"))] for one in cases[:LISTED]]
         pieces.append(table(["Case", "Error"], listed, "Failed cases"))
@@ -102,7 +104,7 @@ def caveats(findings: Findings) -> Markup | None:
     return section("caveats", "How this can mislead you", tag("ul", *given)) if given else None
 
 
-def foot() -> Markup:
+def foot(findings: Findings) -> Markup:
     """What a verdict is not."""
-    return tag("footer", "A verdict is about this model, these inputs and this attack. It does not say that the model is "
-                         "right. Made with whytrust.")
+    return tag("footer", termed(findings, "A verdict is about this model, these inputs and this attack. It does not say that "
+                                          "the model is right. Made with whytrust."))

@@ -12,7 +12,8 @@ from whytrust.report.listen import CAUTION, SOUNDS, axes, listening, playable
 from whytrust.report.shapes import Shapes, shapes
 from whytrust.report.shown import Shown, packed
 from whytrust.report.sound import Sound, Waves
-from whytrust.report.words import Contender, Findings, breakable, contenders, count, known, percent, section
+from whytrust.report.texts import Text, before_and_after, scored
+from whytrust.report.words import Contender, Findings, breakable, contenders, count, known, percent, section, termed
 
 K = 3
 """How many parts are shown before the slider is moved."""
@@ -30,6 +31,10 @@ PICTURES = ("Each explainer’s best parts, numbered from its best, are drawn ov
             "change in just these parts turns the answer. ✗ and orange: it does not.")
 ROWS = ("Each row before and after the attack, with the rank that each explainer gives each column; its best are shaded. ✓: "
         "the attack’s change in just these columns turns the answer. ✗: it does not.")
+TEXTS = ("Each text before and after words were swapped; then the changed text once more for each explainer, coloured by what "
+         "it says of the new answer: blue and + speaks for it, orange and − against it, and words that hardly matter stay "
+         "plain. Its best words are framed and numbered. The words that were swapped are underlined. ✓: with only the framed "
+         "words swapped the answer turns. ✗: it does not.")
 
 
 def gallery(findings: Findings, cases: Sequence[Shown]) -> Markup | None:
@@ -46,18 +51,20 @@ def gallery(findings: Findings, cases: Sequence[Shown]) -> Markup | None:
     steps = tag("nav", *(tag("a", tag("bdi", _name(case)), href=f"#case-{i}") for i, case in enumerate(chosen)), class_="steps",
                 aria_label="Cases") if len(chosen) > 1 else None
     left = f" Of {len(cases)} cases given the first {MOST} are shown." if len(cases) > MOST else ""
-    words = SOUNDS if played else ROWS if all(case.clean is None for case in chosen) else PICTURES
+    words = (SOUNDS if played else TEXTS if all(case.text is not None for case in chosen) else
+             ROWS if all(case.clean is None for case in chosen) else PICTURES)
     about = [tag("p", words + left), tag("p", f"{CAUTION} {quality}".strip()) if played else None]
-    return section("gallery", "Case by case", *about, _slider(deepest), steps, *drawn)
+    return section("gallery", "Case by case", *about, _slider(findings, deepest), steps, *drawn)
 
 
-def _slider(deepest: int) -> Markup:
-    start = min(K, deepest)
+def _slider(findings: Findings, deepest: int) -> Markup:
+    start, unit = min(K, deepest), termed(findings, "part")
     output = tag("output", start, class_="k-shown", for_="k")
-    return tag("div", tag("span", "Shown: the best ", tag("b", start, class_="k-shown"), " of each explainer’s parts (k). ",
+    return tag("div", tag("span", "Shown: the best ", tag("b", start, class_="k-shown"), f" of each explainer’s {unit}s (k). ",
                           class_="k-words"),
                tag("span", tag("label", "k", for_="k"),
-                   tag("input", type="range", id="k", min=1, max=deepest, value=start, step=1, autocomplete="off"), output,
+                   tag("input", type="range", id="k", min=1, max=deepest, value=start, step=1, autocomplete="off",
+                       data_unit=unit), output,
                    id="k-control", hidden=True), class_="k-bar")
 
 
@@ -71,8 +78,9 @@ def _case(findings: Findings, case: Shown, number: int, room: int, played: Waves
     after = str(record.get("label_name") or record.get("label", "?"))
     title = tag("h3", tag("bdi", _name(case)), ": ", tag("bdi", before, class_="answer"), " became ",
                 tag("bdi", after, class_="answer"))
-    body = _row(findings, case, number) if case.clean is None else _pictures(findings, case, number, room, played)
-    return tag("article", title, _where(case), _blindly(case), *body, class_="case", id=f"case-{number}")
+    body = (_texts(findings, case, case.text) if case.text is not None else _row(findings, case, number)
+            if case.clean is None else _pictures(findings, case, number, room, played))
+    return tag("article", title, _where(case), _blindly(findings, case), *body, class_="case", id=f"case-{number}")
 
 
 def _where(case: Shown) -> Markup | None:
@@ -102,7 +110,7 @@ def _flips(case: Shown) -> dict[str, str]:
     return out
 
 
-def _blindly(case: Shown) -> Markup | None:
+def _blindly(findings: Findings, case: Shown) -> Markup | None:
     """What as many parts picked blindly would do: without it, ✓ for many parts looks like knowledge."""
     chances = (case.trial.get("random") or {}).get("any") or []
     found = {k: known(chance) for k, chance in zip(_ks(case, len(chances)), chances, strict=False)}
@@ -112,7 +120,8 @@ def _blindly(case: Shown) -> Markup | None:
     shares = [percent(c) if (c := found.get(k)) is not None else "?" for k in range(1, last + 1)]
     k = min(K, last)
     share = tag("b", shares[k - 1], data_chances=" ".join(shares))
-    return tag("p", f"Of {count(case.parts, 'part')}, ", tag("b", k, class_="k-shown"), " picked blindly turn the answer in ",
+    parts = count(case.parts, termed(findings, "part"))
+    return tag("p", f"Of {parts}, ", tag("b", k, class_="k-shown"), " picked blindly turn the answer in ",
                share, " of draws.", class_="aside")
 
 
@@ -249,3 +258,39 @@ def _rank(rank: int | None) -> Markup:
 
 def _value(value: Any) -> str:
     return figures(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+# --- a text -----------------------------------------------------------------------------------------------------------
+
+
+def _texts(findings: Findings, case: Shown, text: Text) -> list[Markup]:
+    """The text before and after, and the changed one with what each contender says of its words."""
+    record, trial, flips = case.record, case.trial, _flips(case)
+    orders, failed, scores = (trial.get(key) or {} for key in ("order", "failed", "scores"))
+    told = [f"answer: {record.get('clean_name', '')}", f"answer: {record.get('label_name', '')}"]
+    inputs = [tag("figure", shown, tag("figcaption", tag("b", title), tag("bdi", words))) for shown, title, words in
+              zip(before_and_after(text), ("before", "after"), told, strict=True)]
+    unread = tag("p", f"{count(text.unread, 'more character')} of this text the model does not read: left out.",
+                 class_="aside") if text.unread else None
+    others = [_worded(one, text, orders.get(one.name), scores.get(one.name), _with_sign(trial, one.name), flips.get(one.name),
+                      failed.get(one.name)) for one in contenders(findings)
+              if (one.name in orders or one.name in failed) and one.name != "magnitude_mean"]  # the same words once more
+    return [tag("div", *inputs, class_="texts inputs"), *([unread] if unread else []),
+            tag("div", *others, class_="texts words")]
+
+
+def _with_sign(trial: Mapping[str, Any], name: str) -> bool:
+    """Do an explainer's scores speak for and against? Those of sizes are never negative, and have no set of positive ones."""
+    return name in (trial.get("positive") or {}) or any((known(score) or 0.0) < 0 for score in (
+        (trial.get("scores") or {}).get(name) or []))
+
+
+def _worded(one: Contender, text: Text, order: Any, scores: Any, with_sign: bool, bits: str | None, error: Any) -> Markup:
+    """The changed text as one contender sees it."""
+    # What a baseline that knows the swaps takes after them is anything.
+    ranked = [int(part) for part in order or [] if 0 <= int(part) < len(text) and (one.explainer or part in text.swapped)]
+    values = [known(score) or 0.0 for score in scores or []]
+    shown = scored(text, ranked, values if len(values) == len(text) else None, with_sign, DEEPEST, K)
+    title = tag("b", breakable(one.name), class_=None if one.explainer else "baseline")
+    return tag("figure", None if error else shown, tag("figcaption", title, _said(bits, error)), class_=_class("who", bits),
+               data_bits=bits)

@@ -73,6 +73,9 @@ def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequ
     for judge, label in (("any", "flip"), ("target", "flip_target")):
         measures |= _flips(trials, names, judge, label)
     measures |= _positive(trials, names) | _recovery(cases, trials, names)
+    if any("text" in case for case in cases):  # there, what was changed are the swapped words themselves
+        for measured in measures.values():
+            measured.rival = False
     return Outcomes(cases, trials, [r.get("source") for r in cases], tuple(names), measures)
 
 

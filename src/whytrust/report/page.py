@@ -8,6 +8,7 @@ from pathlib import Path
 from whytrust.pictures import html
 from whytrust.pictures.html import join, stylesheet, tag
 from whytrust.pictures.styles import FRAGMENT, PAGE
+from whytrust.report.absences import absences
 from whytrust.report.attack import attack
 from whytrust.report.curves import flip_curves
 from whytrust.report.directions import directions
@@ -31,10 +32,10 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
     title = str(findings.get("title") or "Audit of explanations")
     head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
-    sections = [verdict_table(findings), flip_curves(findings), directions(findings), recovery(findings), fidelity(findings),
-                attack(findings), gallery(findings, cases), pairs(findings), repeat(findings), failures(findings),
-                caveats(findings)]
-    main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(),
+    sections = [verdict_table(findings), flip_curves(findings), absences(findings), directions(findings), recovery(findings),
+                fidelity(findings), attack(findings), gallery(findings, cases), pairs(findings), repeat(findings),
+                failures(findings), caveats(findings)]
+    main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(findings),
                class_="whytrust audit", id="main")
     body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"

@@ -23,7 +23,7 @@ if (slider) {
       const chances = who.dataset.chances.split(" ");
       who.textContent = chances[Math.min(k, chances.length) - 1];
     });
-    slider.setAttribute("aria-valuetext", k + (k === 1 ? " part" : " parts"));
+    slider.setAttribute("aria-valuetext", k + " " + slider.dataset.unit + (k === 1 ? "" : "s"));
   };
   slider.addEventListener("input", () => show(Number(slider.value)));
   document.getElementById("k-control").hidden = false;

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from whytrust.core import Floats
 from whytrust.pictures import colours, raster
 from whytrust.report import sound as sounds
+from whytrust.report import texts
 from whytrust.report.sound import Sound
+from whytrust.report.texts import Text
 
 Pixels = NDArray[np.uint8]
 LONGEST = 224
@@ -26,7 +28,7 @@ FACTORS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Shown:
-    """One case of the gallery. A table's row has no pictures: its values stand in `before` and `after`."""
+    """One case of the gallery. A table's row and a text have no pictures: a row's values stand in `before` and `after`."""
 
     record: Mapping[str, Any]
     clean: Pixels | None
@@ -37,6 +39,7 @@ class Shown:
     before: tuple[Any, ...] = ()
     after: tuple[Any, ...] = ()
     sound: Sound | None = None  # where the pictures are spectrograms
+    text: Text | None = None
 
     @property
     def trial(self) -> Mapping[str, Any]:
@@ -49,6 +52,8 @@ class Shown:
         """How many parts the input has."""
         if self.record.get("d"):
             return int(self.record["d"])
+        if self.text is not None:
+            return len(self.text)
         return int(self.labels.max()) + 1 if self.labels is not None else len(self.before)
 
 
@@ -61,6 +66,8 @@ def shown(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Show
     if missing:
         raise ValueError(f"a gallery case must have the arrays clean and adversarial: {', '.join(missing)} of case "
                          f"{record.get('case')!r} is missing; show cases whose status is ok")
+    if record.get("text"):
+        return Shown(record, None, None, None, None, text=texts.text(record, arrays))
     clean, adversarial = np.asarray(arrays["clean"]), np.asarray(arrays["adversarial"])
     if clean.shape != adversarial.shape:
         raise ValueError(f"clean and adversarial must have one shape, got {clean.shape} and {adversarial.shape} in case "

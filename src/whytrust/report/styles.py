@@ -145,6 +145,22 @@ _RULES = f"""
   font-size: .88em; line-height: 1.25; }}
 & .ranks td.part {{ padding-inline: .4em; }}
 & .ranks tbody th {{ white-space: nowrap; }}
+& .texts {{ display: grid; gap: 14px; grid-template-columns: repeat(auto-fill, minmax(min(100%, 320px), 1fr));
+  margin: 10px 0 18px; }}
+& .texts.inputs {{ grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); }}
+& .texts figure {{ margin: 0; }}
+& .texts figcaption {{ color: #3d444d; line-height: 1.3; font-size: .85em; }}
+& .texts figcaption b {{ display: block; font-weight: 650; color: {INK}; }}
+& .texts figcaption b.baseline {{ font-weight: 500; font-style: italic; }}
+& .texts .text {{ max-height: 18em; padding: 8px 12px; }}
+& .words .text {{ font-size: .93em; line-height: 2; }}
+& .swap s {{ color: #57606a; }}
+& .swap b {{ background: #fff0b8; border-radius: 3px; padding: 1px 2px; }}
+& .swapped {{ border-bottom: 4px double {INK}; padding-bottom: 1px; }}
+& .words .rank {{ display: none; }}
+& .words .part.on {{ outline: 2px solid {INK}; border-radius: 3px; padding: 1px; margin: 0 1px; }}
+& .words .part.on .rank {{ display: inline; background: {INK}; color: #fff; font-size: .72em; font-weight: 700;
+  padding: 1px 3px; border-radius: 2px; margin-inline-end: 2px; vertical-align: .2em; }}
 & .pictures.sounds {{ grid-template-columns: repeat(auto-fill, minmax(min(100%, 190px), 1fr)); }}
 & .pictures.inputs.sounds {{ grid-template-columns: repeat(4, minmax(0, 1fr)); margin-bottom: 8px; }}
 & .spectrum {{ display: grid; grid-template-columns: 46px minmax(0, 1fr); font-size: 11px; line-height: 1;

@@ -21,6 +21,7 @@ from whytrust.report.words import (
     percent,
     section,
     sentence,
+    termed,
 )
 
 BINS, TALLEST = 50, 12
@@ -33,10 +34,11 @@ def recovery(findings: Findings) -> Markup | None:
     panels = [panel for one in findings.get("recovery") or [] if (panel := _recovered(findings, one)) is not None]
     if not panels:
         return None
-    about = tag("p", "Only the k most changed parts were left of the attack, where that still turned the answer; then the "
-                     "input was explained again. Those k parts are the whole cause: how many of them are among the explainer’s "
-                     "k best?")
-    return section("recovery", "Are the guilty parts found?", about, tag("div", *panels, class_="panels"))
+    left = ("Only k of the swaps were kept" if findings.get("kind") == "text" else
+            "Only the k most changed parts were left of the attack")
+    about = tag("p", termed(findings, f"{left}, where that still turned the answer; then the input was explained again. Those "
+                                      "k parts are the whole cause: how many of them are among the explainer’s k best?"))
+    return section("recovery", termed(findings, "Are the guilty parts found?"), about, tag("div", *panels, class_="panels"))
 
 
 def _recovered(findings: Findings, one: Mapping[str, Any]) -> Markup | None:
@@ -50,7 +52,7 @@ def _recovered(findings: Findings, one: Mapping[str, Any]) -> Markup | None:
                  tag("td", _stack(name, numbers, k))) for sign, name, numbers in rows]
     chance = [known(v) or 0.0 for v in one.get("random") or []]
     if sum(chance) > 0:
-        lines.append(tag("tr", tag("th", "expected of random parts", scope="row"),
+        lines.append(tag("tr", tag("th", termed(findings, "expected of random parts"), scope="row"),
                          tag("td", _stack("random, expected", chance, k, counted=False)), class_="baseline"))
     legend = [tag("span", tag("span", class_="swatch", style=f"background:{_shade(found, k)}"), _found(found, k), class_="key")
               for found in range(k + 1)]
@@ -91,9 +93,9 @@ def fidelity(findings: Findings) -> Markup | None:
     panels = [drawn for one in findings.get("fidelity") or [] if (drawn := _strips(one)) is not None]
     if not panels:
         return None
-    about = tag("p", "Fidelity (R²) says how well the simple local model follows the model around an input. It is often taken "
-                     "as a sign that an explanation can be trusted. Here one can check: do explanations that found the cause "
-                     "(hits) have a higher fidelity than those that did not (misses)?")
+    about = tag("p", termed(findings, "Fidelity (R²) says how well the simple local model follows the model around an input. "
+                            "It is often taken as a sign that an explanation can be trusted. Here one can check: do those "
+                            "that found the cause (hits) have a higher fidelity than those that did not (misses)?"))
     return section("fidelity", "Does a good fit mean a right explanation?", about, tag("div", *panels, class_="panels fits"))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from whytrust.pictures import html
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.report.words import (
-    KINDS,
     UNSTABLE,
     Contender,
     Findings,
@@ -18,11 +17,13 @@ from whytrust.report.words import (
     contenders,
     count,
     key,
+    kinds_of,
     known,
     percent,
     ranged,
     section,
     table,
+    termed,
 )
 
 REFERENCES = ("random", "magnitude", "oracle")
@@ -34,7 +35,7 @@ def lead(findings: Findings) -> Markup:
     """What was done, and what came out, each in a sentence."""
     outcome = _outcome(findings)
     notes = [tag("li", str(one)) for one in [*_unfinished(findings), *(findings.get("notes") or [])]]
-    return join([tag("p", _done(findings.get("counts") or {}, findings.get("kind") == "tabular"), class_="lead"),
+    return join([tag("p", _done(findings.get("counts") or {}, str(findings.get("kind"))), class_="lead"),
                  tag("p", outcome, class_="outcome") if outcome else None,
                  tag("ul", *notes, class_="notes") if notes else None, _about(findings)])
 
@@ -42,21 +43,25 @@ def lead(findings: Findings) -> Markup:
 def _unfinished(findings: Findings) -> list[str]:
     """Inputs that are in no number of the page."""
     failed = known((findings.get("counts") or {}).get("failed"))
-    return [f"{count(failed, 'input')} could not be worked on: see what failed, below."] if failed else []
+    said = f"{count(failed, 'input')} could not be worked on: see what failed, below."
+    return [termed(findings, said)] if failed else []
 
 
-def _done(counts: Mapping[str, Any], rows: bool) -> str:
+def _done(counts: Mapping[str, Any], kind: str) -> str:
     fooled, inputs = known(counts.get("adversaries")), known(counts.get("inputs"))
     if fooled is None or inputs is None:
         return "Inputs were changed a little so that the model changed its mind. Which explanations find the cause?"
     if fooled == 0:
         return (f"None of {count(inputs, 'input')} could be changed so that the model changed its mind. Without a known cause "
                 "there is nothing to judge explanations by: attack harder, or with another method.")
-    if rows:
-        verb = "was" if fooled == 1 else "were"
+    verb = "was" if fooled == 1 else "were"
+    if kind == "text":
+        return (f"A few words of {fooled:,.0f} of {count(inputs, 'text')} were swapped so that the model changed its mind. We "
+                "know which: which explanations find them?")
+    if kind == "tabular":
         return (f"{fooled:,.0f} of {count(inputs, 'row')} {verb} led to the nearest training row that the model labels "
                 "otherwise. We know what differs between the two: which explanations find it?")
-    return (f"{fooled:,.0f} of {count(inputs, 'input')} {'was' if fooled == 1 else 'were'} changed a little so that the model "
+    return (f"{fooled:,.0f} of {count(inputs, 'input')} {verb} changed a little so that the model "
             "changed its mind. We know what caused that: which explanations find it?")
 
 
@@ -70,6 +75,8 @@ def _outcome(findings: Findings) -> str | None:
         "better_than_random": "{} it better than chance, not shown to beat picking the parts that were changed most",
         "no_better": "{} it no better than chance", "worse": "{} it less often than chance would",
         "undecided": "{} undecided"}
+    if findings.get("kind") == "text":
+        words["better_than_random"] = "{} it better than chance"
     parts = []
     for kind, phrase in words.items():
         number = kinds.count(kind)
@@ -101,13 +108,13 @@ def verdict_table(findings: Findings) -> Markup | None:
     judged = [one for one in everyone if one.explainer]
     if not judged:
         return None
-    measures = _columns(findings)
+    titled = [(termed(findings, _title(name)), measure) for name, measure in _columns(findings)]
     heads = [tag("th", "Explainer", scope="col"), tag("th", "Verdict", scope="col"),
-             *(tag("th", _title(name), _axis(measure, everyone), scope="col", class_="plot") for name, measure in measures),
+             *(tag("th", title, _axis(measure, everyone), scope="col", class_="plot") for title, measure in titled),
              tag("th", "Way from random to oracle", scope="col", class_="number"),
              tag("th", "Cases", scope="col", class_="number")]
-    rows = [_row(one, verdicts.get(one.name), measures) for one in judged]
-    rows += [_row(one, None, measures) for one in everyone if not one.explainer]
+    rows = [_row(one, verdicts.get(one.name), titled) for one in judged]
+    rows += [_row(one, None, titled) for one in everyone if not one.explainer]
     whole = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="verdicts")
     box = tag("div", whole, class_="box", tabindex=0, role="region", aria_label="The verdict on each explainer")
     return section("verdicts", "The verdict", _rule(findings), _lines(), box, _meanings(findings),
@@ -141,7 +148,7 @@ def _row(one: Contender, verdict: Mapping[str, Any] | None, measures: Sequence[t
         "tr", tag("th", tag("span", key(one), breakable(one.name), class_="named"),
                   tag("span", one.about, class_="about") if one.about else None, scope="row"),
         tag("td", _verdict(one, verdict), class_="verdict"),
-        *(tag("td", *_rate(one, measure), class_="plot", data_label=_title(name)) for name, measure in measures),
+        *(tag("td", *_rate(one, measure), class_="plot", data_label=title) for title, measure in measures),
         tag("td", share, class_="number", data_label="from random to oracle"),
         tag("td", f"{known(cases):,.0f}" if known(cases) is not None else "–", class_="number", data_label="cases"),
         class_="explainer" if one.explainer else "baseline")
@@ -224,6 +231,10 @@ def _axis(measure: Mapping[str, Any], everyone: Sequence[Contender]) -> Markup:
 def _rule(findings: Findings) -> Markup:
     admitted = [str(name) for name in findings.get("admitted") or []]
     by = f" The verdict rests on {' and '.join(admitted)}." if admitted else ""
+    if findings.get("kind") == "text":
+        return tag("p", "The dot is the share of texts whose answer turned when words were swapped only where the explainer’s "
+                        "best words are; the bar is its 95% range. Random picks words blindly, magnitude is told which words "
+                        "were swapped and takes those, and the oracle is the best choice that was found." + by, class_="aside")
     return tag("p", "The dot is the share of inputs whose answer turned when only the explainer’s best parts of the attack’s "
                     "change were laid over the untouched input; the bar is its 95% range. Random picks parts blindly, "
                     "magnitude takes those that were changed most, and the oracle is the best choice that was found." + by,
@@ -231,7 +242,7 @@ def _rule(findings: Findings) -> Markup:
 
 
 def _meanings(findings: Findings) -> Markup:
-    items = [tag("li", badge(kind, None), " ", kind.rule) for kind in KINDS.values()]
+    items = [tag("li", badge(kind, None), " ", kind.rule) for kind in kinds_of(findings).values()]
     items.append(tag("li", tag("span", "⚠", class_="badge unstable"), " ", UNSTABLE))
     about = [tag("li", tag("b", name), ": ", str(measure.get("about")))
              for name, measure in (findings.get("measures") or {}).items() if measure.get("about") and ":" not in name]
@@ -251,8 +262,8 @@ def _by_measure(findings: Findings, verdicts: Mapping[str, Mapping[str, Any]]) -
     own = [[name.split(":", 1)[1], *(_cell(one, name, measure, verdicts) for one in _alone(name, findings))]
            for name, measure in measures.items() if ":" in name]
     if own:
-        tables += [tag("h3", "All parts with a positive score"),
-                   table(["", "its own", "magnitude", "random"], own, "All parts with a positive score", 1)]
+        title = termed(findings, "All parts with a positive score")
+        tables += [tag("h3", title), table(["", "its own", "magnitude", "random"], own, title, 1)]
     return tag("details", tag("summary", "Every measure, with 95% ranges"), *tables) if tables else None
 
 

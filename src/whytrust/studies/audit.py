@@ -18,13 +18,14 @@ from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
 from whytrust.domains.audio import AudioParts
 from whytrust.domains.image import laid_out
+from whytrust.domains.text import TextParts
 from whytrust.engine import Block, Result
 from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips, Recovery
 from whytrust.measures.case import Answers
 from whytrust.question import Question
-from whytrust.studies import sounds
+from whytrust.studies import sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
 from whytrust.studies.data import Data, Item, check_classes, sources
 
@@ -175,8 +176,10 @@ class AuditStudy:
         return given, errors
 
     def _prepared(self, item: Item) -> Any:
-        """The input as the attack takes it: a picture as an array with its channels where the model wants them."""
+        """The input as the attack takes it: a picture with its channels where the model wants them, of a text what is read."""
         value = self.data.read(item)
+        if self.domain == "text":
+            return text_cases.taken_in(self.model, value)
         return laid_out(value, self.model.layout) if self.domain == "image" else value
 
     def _whole(self, value: Any, item: Item) -> Any:
@@ -192,11 +195,13 @@ class AuditStudy:
             parts = parts.like(value)
         elif self.domain == "audio":
             parts = AudioParts.cut(value, self.parts, **(self.of_parts or {}))
+        elif self.domain == "text":
+            parts = TextParts.cut(value, "words", **(self.of_parts or {}))
         else:
             parts = reading.cut(value, self.parts, self.model.layout, dict(self.of_parts or {}))
         if not isinstance(parts, LayeredParts):
             raise TypeError(f"an audit lays one input over another, which {parts.domain} parts cannot be; it takes images, "
-                            "sounds and table rows")
+                            "sounds, texts and table rows")
         return parts
 
     def _attacked(self, given: Mapping[str, Any], strength: str, on_calls: OnCalls) -> dict[str, Adversary | Exception]:
@@ -242,6 +247,8 @@ class AuditStudy:
             record["columns"] = list(cut.over(found.clean).names)
         elif self.domain == "audio":
             record["sound"] = sounds.facts(cut, found, self.of_parts or {})
+        elif self.domain == "text":
+            record["text"] = text_cases.facts(found, self.data.read(item))
         else:
             record["channels_first"] = self.model.layout == "NCHW"
         trials = [self._trial(item, found, FULL, cut, on_calls)]
@@ -290,6 +297,8 @@ class AuditStudy:
             return {}
         if self.domain == "audio":
             return sounds.arrays(cut, found)
+        if isinstance(cut, TextParts):
+            return text_cases.arrays(cut, found)
         if self.domain == "tabular":
             return {name: np.array(cut.like(row).view.values) for name, row in  # type: ignore[attr-defined]
                     (("clean", found.clean), ("adversarial", found.changed))}

@@ -15,12 +15,12 @@ from whytrust import inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import near, need
 from whytrust.domains import audio, image
-from whytrust.studies import sounds
+from whytrust.studies import sounds, text_cases
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One input: an array, a row, a text or the path of an image or a sound."""
+    """One input: an array, a row, a text or the path of an image, a sound or a text."""
 
     id: str
     value: Any
@@ -32,7 +32,7 @@ class Item:
         """A short hash of what the input is, to notice that it changed."""
         value = self.value
         if isinstance(value, str | os.PathLike):
-            content = _content(Path(value)) if reading.source_of(value) else str(value).encode()
+            content = _content(Path(value)) if reading.source_of(value) else str(value).encode("utf-8", "surrogatepass")
         elif hasattr(value, "to_json"):
             content = str(value.to_json()).encode()
         else:
@@ -54,12 +54,14 @@ class Data:
     seconds: float | None = None  # the middle of a sound, or all of a shorter one and then silence
 
     def read(self, item: Item) -> Any:
-        """The input itself; a file that is no image and no sound is one clear error."""
+        """The input itself; a file that cannot be read as what it is called is one clear error."""
         value = item.value
         if isinstance(value, Exception):
             raise value
         if is_sound(value):
             return sounds.read(value, self.rate, self.seconds)
+        if text_cases.is_text(value):
+            return text_cases.read(value)
         if self.size is None:
             return value
         return square(value, self.size, self.resize or self.size)
@@ -87,7 +89,9 @@ def square(picture: Any, size: int, resize: int) -> Any:
 
 
 def gather(inputs: Any, background: Any = None, groups: Any = None, truths: Any = None) -> Data:
-    """The items of what a user passes: a folder, a list of files or arrays, an array with one input a row, a DataFrame."""
+    """The items of what a user passes: a folder, a list of texts, files or arrays, an array with one input a row, a DataFrame,
+    or a .txt file with a text a line.
+    """
     if isinstance(inputs, Data):
         return inputs
     options = {} if background is None else {"background": background}
@@ -95,9 +99,12 @@ def gather(inputs: Any, background: Any = None, groups: Any = None, truths: Any 
     if folder is not None and folder.is_dir():
         by_folder = isinstance(groups, str) and groups == "folder"
         return _labelled(_folder(folder, by_folder), None if by_folder else groups, truths)
-    values = _arrays(inputs) if folder is not None and folder.suffix == ".npy" else _rows_or_images(inputs, options)
+    values = (_arrays(inputs) if folder is not None and folder.suffix == ".npy" else
+              text_cases.lines(folder) if folder is not None and folder.suffix == text_cases.SUFFIX else
+              _rows_or_images(inputs, options))
     items = tuple(Item(f"{i:05d}", value, _name(value, i)) for i, value in enumerate(values))
-    return _labelled(Data(items, f"{len(items)} inputs"), groups, truths)
+    what = "texts" if all(text_cases.is_text(value) for value in values) else "inputs"
+    return _labelled(Data(items, f"{len(items)} {what}"), groups, truths)
 
 
 def _arrays(path: Any) -> list[Any]:
@@ -108,15 +115,18 @@ def _arrays(path: Any) -> list[Any]:
 
 def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
     if isinstance(inputs, str | os.PathLike) and not Path(inputs).exists():
-        raise ValueError(f"inputs must be a folder, an .npy file or arrays: {str(inputs)!r} does not exist")
+        raise ValueError(f"inputs must be a folder, an .npy or .txt file, or arrays: {str(inputs)!r} does not exist")
+    if options and isinstance(inputs, list | tuple) and inputs and all(map(text_cases.is_text, inputs)):
+        raise TypeError("texts are audited without a background; give training texts to the explainer that learns from them, "
+                        "{'parzen': {'background': texts}}")
     several = reading.several(inputs, options)
     if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 3 and inputs.shape[-1] not in (1, 3, 4):
         return list(inputs)  # grey images or spectrograms; a single colour image would be one input, which is no audit
     if several is None and isinstance(inputs, np.ndarray) and inputs.ndim == 2 and inputs.shape[1] >= reading.WHOLE_SOUND:
         return list(inputs)  # waveforms
     if several is None:
-        raise ValueError("this needs several inputs: a folder of images or sounds, a list, or an array with one input a "
-                         "row, got "
+        raise ValueError("this needs several inputs: a folder of images, sounds or texts, a list, or an array with one "
+                         "input a row, got "
                          f"{type(inputs).__name__}{f' of shape {np.shape(inputs)}' if hasattr(inputs, 'shape') else ''}")
     return several
 
@@ -127,23 +137,21 @@ def is_sound(value: Any) -> bool:
 
 
 def _folder(folder: Path, by_folder: bool) -> Data:
-    """Every image, or every sound, of a folder; where all of them lie in sub-folders, those are their classes."""
+    """Every image, or every sound, of a folder, or where it has neither every text; sub-folders that hold all are classes."""
     found = [Path(p) for p in reading.files(folder)]
     pictures, heard = ([p for p in found if p.suffix.lower() in kind.SUFFIXES] for kind in (image, audio))
     if pictures and heard:
         raise ValueError(f"{folder} must hold images or sounds, got {len(pictures)} images and {len(heard)} sounds; keep them "
                          "in folders of their own")
-    paths = pictures or heard
-    if not paths:
-        raise ValueError(f"{folder} must hold images ({', '.join(image.SUFFIXES)}) or sounds ({', '.join(audio.SUFFIXES)}), "
-                         "got none")
+    paths = pictures or heard or found  # notes beside pictures are no inputs
+    what = "images" if pictures else "sounds" if heard else "texts"
     in_classes = all(len(p.relative_to(folder).parts) > 1 for p in paths) and not by_folder
     names = [str(p.relative_to(folder)) for p in paths]
     items = tuple(Item(f"{i:05d}", path, name, str(path.parent.relative_to(folder)) if by_folder else None,
                        path.relative_to(folder).parts[0] if in_classes else None)
                   for i, (path, name) in enumerate(zip(paths, names, strict=True)))
     classes = f" in {len({item.truth for item in items})} class folders" if in_classes else ""
-    return Data(items, f"{len(items)} {'images' if pictures else 'sounds'} of {folder.name}{classes}")
+    return Data(items, f"{len(items)} {what} of {folder.name}{classes}")
 
 
 def _labelled(data: Data, groups: Any, truths: Any) -> Data:
@@ -182,6 +190,8 @@ def check_classes(model: CheckedModel, data: Data, columns: int) -> dict[str, in
 
 
 def _name(value: Any, index: int) -> str:
+    if isinstance(value, str) and text_cases.is_text(value) and not reading.source_of(value):
+        return text_cases.title(value)
     if isinstance(value, str | os.PathLike):
         return Path(value).name
     label = getattr(value, "name", None)

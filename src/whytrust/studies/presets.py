@@ -6,6 +6,7 @@ from typing import Any
 
 EXPLAINERS = ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam", "integrated_gradients/smoothgrad")
 WITHOUT_GRADIENTS = ("lime", "kernel_shap", "occlusion")
+OF_TEXTS = (*WITHOUT_GRADIENTS, "saliency", "integrated_gradients", "input_x_gradient")
 PRESETS: dict[str, dict[str, Any]] = {
     "digits": {"model": "demo:digits", "inputs": "demo", "parts": "grid:4x4", "fill": 0.0,
                "explainers": {name: {"samples": 500} if name == "lime" else {} for name in EXPLAINERS},
@@ -17,6 +18,10 @@ PRESETS: dict[str, dict[str, Any]] = {
                                "saliency/smoothgrad", "guided_backprop/smoothgrad")},
                "attack": {"method": "pgd", "targets": "random", "epsilon": 6.4, "step": 1.28, "units": "input",
                           "bounds": [0, 255], "iterations": 100, "stop": "never", "strengths": [0.0]}},
+    "reviews": {"model": "demo:reviews", "inputs": "demo", "limit": 100,
+                "explainers": {name: {} for name in WITHOUT_GRADIENTS},
+                "attack": {"method": "word_swap", "candidates": "thesaurus", "most": 0.5,
+                           "constraints": ["repeat", "stop_words", "part_of_speech", "sentence_similarity"]}},
     "singing": {"model": "demo:singing", "inputs": "demo", "excerpts": 2, "batch_size": 8,
                 "explainers": {name: {"samples": 1024} if name == "lime" else {} for name in
                                ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam", "occlusion")},

@@ -18,17 +18,19 @@ from whytrust.core import LayeredParts, Parts, generator, near, need
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures import Flips, Recovery
 from whytrust.measures.flips import BASELINES
-from whytrust.studies import contenders, sounds
+from whytrust.studies import contenders, sounds, text_cases, text_swaps
 from whytrust.studies.adversaries import ByGradient, NearestRow
 from whytrust.studies.audit import BLOCK, AuditStudy
 from whytrust.studies.data import Data, gather, is_sound
 from whytrust.studies.described import described
 from whytrust.studies.excerpts import EXCERPTS, OfSongs, drawn, song_attack, songs_in
-from whytrust.studies.presets import EXPLAINERS, PRESETS, THIRTEEN, WITHOUT_GRADIENTS
+from whytrust.studies.presets import EXPLAINERS, OF_TEXTS, PRESETS, THIRTEEN, WITHOUT_GRADIENTS
 
 KEYS = {
     "model": "MODEL as on the command line", "model_options": "options of wt.model", "inputs": "a folder, an .npy file, a .csv "
-    "file with a background, or demo", "limit": "so many inputs, evenly spread", "size": "images: pixels of the middle square",
+    "file with a background or a column of texts, a .txt file with a text a line, or demo",
+    "column": "texts: the column of a .csv file that holds them", "limit": "so many inputs, evenly spread",
+    "size": "images: pixels of the middle square",
     "resize": "images: pixels of the shorter side before that", "rate": "sounds: samples a second", "seconds": "sounds: their "
     "middle, so long", "explain_on": "input, or preprocessed: what the model's preprocess makes of it",
     "excerpts": "songs: how many excerpts of either answer from each", "groups": "folder, or a .txt file with a name an input",
@@ -58,6 +60,8 @@ def from_toml(path: str | Path) -> dict[str, Any]:
         spec[key] = _beside(file, spec[key]) if isinstance(spec.get(key), str) else spec.get(key)
     if isinstance(spec.get("groups"), str) and spec["groups"] != "folder":
         spec["groups"] = _beside(file, spec["groups"])
+    if isinstance(spec.get("attack"), dict) and "candidates" in spec["attack"]:
+        spec["attack"]["candidates"] = _words_beside(file, spec["attack"]["candidates"])
     place, colon, attribute = str(spec.get("model", "")).rpartition(":")
     if place.endswith(".py"):
         spec["model"] = f"{_beside(file, place)}{colon}{attribute}"
@@ -66,6 +70,14 @@ def from_toml(path: str | Path) -> dict[str, Any]:
 
 def _beside(file: Path, name: str) -> str:
     return name if name == "demo" or Path(name).is_absolute() else str(file.parent / name)
+
+
+def _words_beside(file: Path, given: Any) -> Any:
+    """Sources of words with their files taken from where the spec lies; a name on a hub stays one."""
+    if isinstance(given, list):
+        return [_words_beside(file, one) for one in given]
+    kind, _, place = str(given).partition(":")
+    return f"{kind}:{file.parent / place}" if place and (file.parent / place).exists() else given
 
 
 def check_keys(spec: Mapping[str, Any], where: str) -> None:
@@ -90,8 +102,8 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
     spec.update(changes or {})
     check_keys(spec, preset_or_path)
     loaded = loading.load(str(spec["model"]), **of_model, **spec.get("model_options", {}))
-    given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "limit", "size",
-                                                                      "resize", "groups", "labels", "background")}
+    given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "column", "limit",
+                                                                      "size", "resize", "groups", "labels", "background")}
     if loaded.detector is not None:
         return _of_songs(spec, loaded, given)
     background = spec.get("background", loaded.explain_options.get("background"))
@@ -105,7 +117,8 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
 
 def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, Any]) -> AuditStudy:
     """The study of a detector of singing: of the demo's songs, a folder of songs, or the test songs of an annotated set."""
-    wrong = [key for key in ("size", "resize", "groups", "labels", "background", "rate", "seconds", "explain_on", "block")
+    wrong = [key for key in ("column", "size", "resize", "groups", "labels", "background", "rate", "seconds", "explain_on",
+                             "block")
              if key in spec]
     if wrong:
         raise ValueError(f"{wrong[0]} cannot be said of songs: a detector of singing knows its rate and its excerpts")
@@ -128,7 +141,7 @@ def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, 
 def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> Data:
     inputs = spec.get("inputs", "demo" if loaded.inputs is not None else None)
     if inputs is None:
-        raise ValueError("a spec must say which inputs: a folder of images, an .npy file, or rows.csv")
+        raise ValueError("a spec must say which inputs: a folder of images, an .npy file, rows.csv, or texts.txt")
     groups, labels = (_column(inputs, spec.get(key)) for key in ("groups", "labels"))
     if inputs == "demo":
         if loaded.inputs is None:
@@ -137,11 +150,21 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
         data = replace(data, what=f"{len(data.items)} inputs of {spec['model']}")
     elif str(inputs).endswith(".csv"):
         table = need("pandas", "tables").read_csv(inputs)
+        if spec.get("column") is not None:
+            return gather(_texts(table, spec["column"]), None, groups, labels).limited(spec.get("limit"))
         kept = [column for column in table if background is None or column in background]  # a label column, say, is no input
         data = gather(table[kept], background, groups, labels)
     else:
         data = gather(Path(inputs) if Path(inputs).is_dir() else inputs, background, groups, labels)
     return replace(data, size=spec.get("size"), resize=spec.get("resize")).limited(spec.get("limit"))
+
+
+def _texts(table: Any, column: Any) -> list[Any]:
+    """A column of a table; what is no text there is told when its turn comes."""
+    if column not in table:
+        raise ValueError(f"column must be one of the file's ({', '.join(map(str, table))}), got {column!r}"
+                         f"{near(str(column), map(str, table))}")
+    return list(table[column])
 
 
 def _embedded(loaded: loading.Loaded, background: Any, groups: Any, labels: Any) -> Data:
@@ -190,6 +213,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     domain = _domain(data, parts, of_parts)
     _check_parts(parts, data, of_parts)
     attacked = None
+    if domain == "text":
+        parts = text_swaps.check(parts, of_parts, cut_on)
     if domain == "audio":
         data = replace(data, rate=sounds.rate_of(model, of_parts.get("rate")))
         if data.rate is None and is_sound(data.items[0].value):
@@ -198,12 +223,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         model, attacked, of_parts = sounds.settled(model, data.rate, of_parts, explain_on)
         parts = "tf:5x4" if parts is None else parts
     settled = reading.prepare(dict(of_parts))
-    first = data.items[0].value
-    rows = hasattr(first, "iloc") or isinstance(first, dict) or (np.ndim(first) == 1 and domain != "audio")
-    if isinstance(attack, OfSongs):
-        strengths, adversaries = attack.strengths, attack
-    else:
-        strengths, adversaries = _attack(attacked or model, attack, settled, of_parts.get("background"), rows, domain)
+    strengths, adversaries, told = _adversaries(attacked or model, attack, settled, of_parts.get("background"),
+                                                data.items[0].value, domain)
     if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
         raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
                          f"{len(strengths)} further strengths")
@@ -211,12 +232,11 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
     kept = (ks,) if isinstance(ks, int) else tuple(ks)
-    named = _explainers(model, explainers, of_parts.get("background"))
+    named = _explainers(model, explainers, of_parts.get("background"), domain)
     cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
     settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
                 "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
-    told = NEAREST if isinstance(adversaries, NearestRow) else attack
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
@@ -238,12 +258,14 @@ def _check_parts(parts: Any, data: Data, of_parts: Mapping[str, Any]) -> None:
 
 
 def _domain(data: Data, parts: Any, of_parts: Mapping[str, Any]) -> str:
-    """image, audio or tabular, by the first input that is one; whatever else is told when it is cut."""
+    """image, audio, text or tabular, by the first input that is one; whatever else is told when it is cut."""
     if of_parts.get("background") is not None:
         return "tabular"
     first: Any = next((item.value for item in data.items if not isinstance(item.value, Exception)), None)
     if isinstance(parts, list | tuple):
         return str(parts[0].domain) if parts and isinstance(parts[0], LayeredParts) else "image"
+    if any(text_cases.is_text(item.value) for item in data.items):
+        return "text"
     own = [name for name in reading.SPECS["audio"] if name not in reading.SPECS["image"]]
     units = any(of_parts.get(name) is not None for name in ("rate", "hop_seconds", "band_edges_hz"))
     heard = units or (isinstance(parts, str) and parts.partition(":")[0] in own)
@@ -259,10 +281,23 @@ def _trials(given: Any) -> tuple[str, ...]:
     return tuple(name for name in TRIALS if name in chosen or name == "flip")
 
 
-def _explainers(model: CheckedModel, given: Any, background: Any) -> dict[str, Any]:
+def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -> dict[str, Any]:
     """{label: explainer}; baselines are there in any case."""
-    usual = EXPLAINERS if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
+    with_gradients = OF_TEXTS if domain == "text" else EXPLAINERS
+    usual = with_gradients if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
     return contenders.named(usual if given is None else given, background, BASELINES, "an audit")
+
+
+def _adversaries(model: CheckedModel, attack: Any, of_parts: Mapping[str, Any], background: Any, first: Any,
+                 domain: str) -> tuple[tuple[str, ...], Any, Any]:
+    """(further strengths, what makes adversaries, what is told of it)"""
+    if isinstance(attack, OfSongs):
+        return attack.strengths, attack, attack
+    if domain == "text":
+        return (), *text_swaps.adversaries_of(attack)
+    rows = hasattr(first, "iloc") or isinstance(first, dict) or (np.ndim(first) == 1 and domain != "audio")
+    strengths, made = _attack(model, attack, of_parts, background, rows, domain)
+    return strengths, made, NEAREST if isinstance(made, NearestRow) else attack
 
 
 def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], background: Any, rows: bool,

@@ -55,7 +55,8 @@ class Asking:
 
     def question(self, text: Written, target: int, original: Floats | None = None) -> Question:
         """Why does the model score the target so, in terms of the text's words?"""
-        question = Question(self.model, text.parts(self.model.reads), target, self.batch_size, on_calls=self.count).watching([target])[0]
+        first = Question(self.model, text.parts(self.model.reads), target, self.batch_size, on_calls=self.count)
+        question = first.watching([target])[0]
         if original is not None:
             question.memory.original = original
         return question
