@@ -32,10 +32,8 @@ from whytrust.swapping.constraints import constraints_of
 from whytrust.swapping.fragility import Fragility
 from whytrust.swapping.racing import Racing
 from whytrust.swapping.search import OBJECTIVES, RANDOM
-from whytrust.swapping.victims import Victim
+from whytrust.swapping.victims import LIME, Victim
 
-LIME: dict[str, Any] = {"samples": 500, "features": "all", "variant": "reference", "design": "plain", "surrogate": False}
-"""LIME as Sinha et al. (2021) had it: the lime package's own, with 500 samples and every word."""
 VARIANTS = ("paper", "authors")
 CONTROLS = 3
 

@@ -1,4 +1,4 @@
-"""`whytrust reproduce`: one command for two papers, and what its runs are good for afterwards."""
+"""`whytrust reproduce`: one command for several papers, and what its runs are good for afterwards."""
 
 import json
 
@@ -7,10 +7,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
+from studies import fragile_records
 from studies.humming import demo, hums
 from whytrust.cli import main
 from whytrust.models import demos
-from whytrust.studies import veracity_run
+from whytrust.studies import fragile_run, veracity_run
 
 
 @pytest.fixture
@@ -58,7 +59,16 @@ def test_quick_is_two_songs_and_little_of_each(small, tmp_path, capsys):
     (["veracity", "--data", "piece.npy"], "ask for drawings"),
     (["veracity", "drawings", "--data", "piece.npy"], "piece.npy"),
     (["veracity", "--samples", "8"], "samples must be a whole number >= 64, got 8"),
-    (["plausible", "--data", "nowhere", "--few", "-1"], "few must be a whole number >= 0")])
+    (["plausible", "--data", "nowhere", "--few", "-1"], "few must be a whole number >= 0"),
+    (["veracity", "--candidates", "wordnet"], "--candidates belongs to `whytrust reproduce fragile`"),
+    (["plausible", "--variant", "authors"], "--variant belongs to `whytrust reproduce fragile` or `whytrust reproduce veracity`"),
+    (["fragile", "--few", "3"], "--few belongs to `whytrust reproduce plausible`"),
+    (["fragile", "fig2"], "experiment must be one of all, table1"),
+    (["fragile"], "--data must name a folder of texts, for runs/fragile holds no run to report on"),
+    (["fragile", "--data", "nowhere"], "--data must name a folder, got 'nowhere', which is none"),
+    (["fragile", "--models", "minilm,tfidff"], "did you mean 'tfidf'"),
+    (["fragile", "--models", ","], "models must name at least one of"),
+    (["fragile", "--samples", "8"], "samples must be a whole number >= 50, got 8")])
 def test_what_is_wrong_is_one_line(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     said = told("reproduce", *words, code=2)(capsys)
@@ -78,3 +88,32 @@ def test_an_interrupt_says_what_is_safe(small, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(veracity_run.engine, "run", interrupted)
     assert "interrupted; nothing had been done yet" in told("reproduce", "veracity", "--out", tmp_path / "run", code=130)(capsys).err
+
+
+# --- fragile --------------------------------------------------------------------------------------------------------------
+
+
+def test_fragile_runs_are_reported_on_without_their_data(tmp_path, capsys):
+    place = fragile_records.folder_of_runs(tmp_path / "runs", models=("minilm", "tfidf"))
+    said = told("reproduce", "fragile", "table3", "--out", place)(capsys).out
+    assert "## Table 3: SST-2, LIME, rank correlation" in said
+    assert "## Table 1:" not in said
+    found = json.loads(told("reproduce", "fragile", "table3", "--out", place, "--json")(capsys).out)
+    assert set(found["runs"]) == {"sst2/minilm/lime", "sst2/tfidf/lime"}
+    whole = told("report", place)(capsys).out
+    assert whole.rstrip("\n") == (place / "tables.md").read_text().rstrip("\n")
+    assert "## Table 5: perplexity" in whole
+    assert "## Table 7: grammar errors" in whole
+    assert "a gate is for the run of an audit" in told("gate", place, "--require", "lime.flip > random", code=2)(capsys).err
+
+
+def test_an_interrupted_fragile_run_says_what_is_safe(tmp_path, monkeypatch, capsys):
+    place = fragile_records.folder_of_runs(tmp_path / "runs", models=("tfidf",))
+
+    def interrupted(asked):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fragile_run, "fragile", interrupted)
+    said = told("reproduce", "fragile", "--out", place, code=130)(capsys).err
+    assert "interrupted; sst2/tfidf/lime: 1 of 1 blocks are finished and safe" in said
+    assert "the same command goes on from there" in said

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.cli.runs import safe
-from whytrust.studies import lime_run, reproduce, veracity_run
+from whytrust.studies import fragile_run, lime_run, reproduce, veracity_run
 
-PAPERS = {"lime": "Ribeiro et al. 2016, simulated users", "plausible": "Hoedt et al. 2022, images",
-          "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
-OWN = {"lime": ("samples",), "plausible": ("few", "models"),
-       "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
+PAPERS = {"fragile": "Sinha et al. 2021, word swaps", "lime": "Ribeiro et al. 2016, simulated users",
+          "plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
+OWN = {"fragile": ("samples", "models", "candidates", "quality", "variant", "racing"), "lime": ("samples",),
+       "plausible": ("few", "models"), "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
 """Options that some papers alone have."""
 FEW, SCALE, SEED = 20, 1.0, 0
 
@@ -24,28 +24,40 @@ def add_to(commands: Any) -> None:
     again.add_argument("paper", metavar="PAPER", choices=tuple(PAPERS),
                        help="; ".join(f"{name} ({what})" for name, what in PAPERS.items()))
     again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
-                       help=f"lime: {', '.join(lime_run.EXPERIMENTS)}; plausible: "
-                       f"{', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} (default all)")
-    again.add_argument("--data", help="lime: the reviews (fig6, fig7, table1, fig8), 20 newsgroups (fig9, fig10) or pets "
-                       "(fig11, table2). plausible: a folder of ImageNet images. veracity: a folder of songs with .lab files, "
-                       "as Jamendo has them (default: synthesised ones), or for drawings a log-mel spectrogram, piece.npy")
-    again.add_argument("--scale", type=float, help="share of the reviews, pairs, readers, images or test songs (default 1)")
+                       help=f"fragile: {', '.join(fragile_run.EXPERIMENTS)}; lime: {', '.join(lime_run.EXPERIMENTS)}; "
+                       f"plausible: {', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} "
+                       "(default all)")
+    again.add_argument("--data", help="fragile: a folder of SST-2, AG News or IMDB, one that holds folders sst2, ag_news and "
+                       "imdb, or any with train.tsv and test.tsv of text, tab, label. lime: the reviews (fig6, fig7, table1, "
+                       "fig8), 20 newsgroups (fig9, fig10) or pets (fig11, table2). plausible: a folder of ImageNet images. "
+                       "veracity: a folder of songs with .lab files, as Jamendo has them (default: synthesised ones), or for "
+                       "drawings a log-mel spectrogram, piece.npy")
+    again.add_argument("--scale", type=float, help="share of the texts, reviews, pairs, readers, images or test songs "
+                       "(default 1)")
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
     again.add_argument("--jobs", type=int, default=1)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
-    again.add_argument("--samples", type=int, help="of LIME (default: lime 15000, fig8 2000; veracity "
-                       f"{veracity_run.USUAL['samples']})")
+    again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {fragile_run.LIME['samples']}; lime 15000, fig8 2000; "
+                       f"veracity {veracity_run.USUAL['samples']})")
+    again.add_argument("--models", help="a,b,c. fragile: minilm, tfidf, their adversarially trained twins minilm-adv and "
+                       f"tfidf-adv, hf:FOLDER_OR_NAME (default {','.join(fragile_run.MODELS)}). plausible: efficientnet-lite0, "
+                       f"torchvision:NAME, … (default {','.join(reproduce.MODELS)})")
+    again.add_argument("--variant", help="of the attack. fragile: paper (its Algorithm 1, the default) or authors (their code)"
+                       "; veracity: authors (their code, the default) or paper (its formula)")
+    texts = again.add_argument_group("fragile")
+    texts.add_argument("--candidates", metavar="SOURCE", help="where words to swap in come from, as for `whytrust fool` "
+                       "(default thesaurus)")
+    texts.add_argument("--quality", help="who judges texts as texts: usual (the default), none, or of trigram, smollm2, "
+                       "causal:MODEL, harper, link-grammar, minilm, a,b")
+    texts.add_argument("--racing", action="store_true", default=None, help="LIME: give up candidates early that are behind")
     images = again.add_argument_group("plausible")
     images.add_argument("--few", type=int, help=f"images for recovery and for smoothed integrated gradients (default {FEW})")
-    images.add_argument("--models", help="a,b,c: efficientnet-lite0, torchvision:NAME, … (default "
-                        f"{','.join(reproduce.MODELS)})")
     songs = again.add_argument_group("veracity")
     songs.add_argument("--model", metavar="MODEL.safetensors", help="from whytrust train singing-voice; needed with a folder "
                        "of songs")
     usual, quick = veracity_run.USUAL, veracity_run.QUICK
     songs.add_argument("--each", type=int, help=f"excerpts of either answer from each song (default {usual['each']})")
     songs.add_argument("--iterations", type=int, help=f"steps of the attack, at most (default {usual['iterations']})")
-    songs.add_argument("--variant", help="of the attack: authors (their code, the default) or paper (its formula)")
     songs.add_argument("--quick", action="store_true", default=None,
                        help=f"{veracity_run.QUICK_SONGS} songs, each {quick['each']}, {quick['samples']} samples, "
                        f"{quick['iterations']} iterations: to see what comes out, not to believe it")
@@ -58,7 +70,22 @@ def _reproduce(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             papers = " or ".join(f"`whytrust reproduce {paper}`" for paper, names in OWN.items() if name in names)
             raise ValueError(f"--{name} belongs to {papers}, and is nothing that {options.paper} has")
-    return {"lime": _lime, "plausible": _plausible, "veracity": _veracity}[options.paper](options)
+    return {"fragile": _fragile, "lime": _lime, "plausible": _plausible, "veracity": _veracity}[options.paper](options)
+
+
+def _fragile(options: argparse.Namespace) -> int:
+    given = {name: value for name in ("data", "scale", "out", "jobs", "seed", "samples", "candidates", "quality", "variant",
+                                           "racing") if (value := getattr(options, name)) is not None}
+    if options.models is not None:
+        given["models"] = tuple(name.strip() for name in options.models.split(",") if name.strip())
+    asked = fragile_run.Asked(options.experiment, **given)
+    try:
+        fragile_run.fragile(asked)
+    except KeyboardInterrupt:
+        print(f"whytrust: interrupted; {fragile_run.kept(asked.folder)}", file=sys.stderr)
+        return 130
+    print(fragile_run.report(asked.folder, options.json, asked.experiment))
+    return 0
 
 
 def _lime(options: argparse.Namespace) -> int:

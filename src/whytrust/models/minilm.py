@@ -6,8 +6,8 @@ import hashlib
 import importlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -153,16 +153,22 @@ def _kept(folder: Path) -> tuple[Any, Any] | None:
 
 
 def _keep(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Written beside its place and moved there, so that nobody ever reads half of it."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-        try:
-            model.save_pretrained(made)
-            tokenizer.save_pretrained(made)
-            shutil.rmtree(folder, ignore_errors=True)
-            os.replace(made, folder)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+        save(folder, model, tokenizer)
     except OSError as error:
         warnings.warn(f"the fine-tuned MiniLM could not be kept and will be trained again ({error})", stacklevel=3)
+
+
+def save(folder: Path, model: Any, tokenizer: Any) -> None:
+    """A folder as transformers reads it: written beside its place and moved there, so that nobody ever reads half of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
+    made.mkdir()  # as everybody may read it who may read its neighbours
+    try:
+        with quiet():
+            model.save_pretrained(made)
+            tokenizer.save_pretrained(made)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

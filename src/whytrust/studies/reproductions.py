@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from whytrust.store import Store
-from whytrust.studies import lime_run, reproduce, veracity_run
+from whytrust.studies import fragile_run, lime_run, reproduce, veracity_run
 
 Report = Callable[[Path, bool, str], str]
 """(folder, as JSON?, experiment) -> what a run has found so far beside what was published."""
@@ -17,6 +17,8 @@ def report_of(folder: str | Path) -> Report | None:
     """How the run in a folder is reported on, finished or not; None where it is no reproduction of a paper."""
     if lime_run.is_reproduction(folder):
         return lime_run.report
+    if fragile_run.is_reproduction(folder):
+        return fragile_run.report
     if not (Path(folder) / "manifest.json").is_file():
         return None
     return REPORTS.get(str(Store.open(folder).manifest.get("study")))

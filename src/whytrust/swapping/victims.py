@@ -16,6 +16,8 @@ from whytrust.question import Question
 from whytrust.views import TextView
 
 Span = tuple[int, int]
+LIME: dict[str, Any] = {"samples": 500, "features": "all", "variant": "reference", "design": "plain", "surrogate": False}
+"""LIME as Sinha et al. (2021) had it: the lime package's own, with 500 samples and every word."""
 
 
 @dataclass(frozen=True)
