@@ -61,7 +61,8 @@ def measure(quick: bool) -> list[dict[str, Any]]:
 
     demo = demos.load("reviews/minilm")
     model = api.model(demo.model, **demo.model_options)
-    sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20]
+    # Behind those on which the race's shares were chosen.
+    sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20][16:]
     victim, source, rules = victim_of("lime")[1], candidates_of("thesaurus"), constraints_of()
     watch, taken, same, whole = Stopwatch(demo.model[0]), [], [], 0.0
     rows = 2 if quick else RACED

@@ -124,6 +124,13 @@ def test_racing_chooses_the_same_and_asks_less():
     assert chosen[0] == chosen[1]
 
 
+@pytest.mark.parametrize("odd", [{"shares": (0.5, 0.25)}, {"shares": (0.5,)}, {"keep": (0.0, 0.5, 0.5)}, {"least": 0},
+                                 {"shares": (0.2, 0.4, 1.0)}])
+def test_what_is_no_race_is_refused(odd):
+    with pytest.raises(ValueError, match="a race must have"):
+        Racing(**odd)
+
+
 def test_the_same_search_gives_the_same_path_whatever_was_asked_before():
     text = "a very good film with fun"
     victim = Victim(Lime(samples=40, features="all", variant="reference"), True)

@@ -37,8 +37,8 @@ def add_to(commands: Any) -> None:
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
     again.add_argument("--jobs", type=int, default=1)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
-    again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {fragile_run.LIME['samples']}; lime 15000, fig8 2000; "
-                       f"veracity {veracity_run.USUAL['samples']})")
+    again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {fragile_run.LIME['samples']}; lime 15000, fig8 "
+                       f"2000; veracity {veracity_run.USUAL['samples']})")
     again.add_argument("--models", help="a,b,c. fragile: minilm, tfidf, their adversarially trained twins minilm-adv and "
                        f"tfidf-adv, hf:FOLDER_OR_NAME (default {','.join(fragile_run.MODELS)}). plausible: efficientnet-lite0, "
                        f"torchvision:NAME, … (default {','.join(reproduce.MODELS)})")
