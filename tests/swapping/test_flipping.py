@@ -52,6 +52,28 @@ def test_of_several_that_flip_the_nearest_is_taken():
     assert flip(model, "a good film", SAME, [NoRepeat(), kept]).swaps[0].after == "great"
 
 
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(["good", "fun", "film", "plot"]), min_size=2, max_size=6),
+       st.dictionaries(st.sampled_from(["good", "fine", "great", "fun", "witty", "mirth", "movie"]), st.floats(-0.05, 0.05)),
+       st.sets(st.sampled_from(["fine", "great", "witty", "mirth", "movie", "story"])))
+def test_a_costly_constraint_gives_the_same_and_is_asked_less(words, weights, refused):
+    asked = {True: 0, False: 0}
+
+    class Rule:
+        name = "rule"
+
+        def __init__(self, costly):
+            self.costly = costly
+
+        def allows(self, original, current, place, words):
+            asked[self.costly] += len(words)
+            return [word not in refused for word in words]
+
+    cheap, costly = (flip(bag(weights), " ".join(words), SAME, [NoRepeat(), Rule(one)]) for one in (False, True))
+    assert (cheap.text, cheap.swaps, cheap.label, cheap.score) == (costly.text, costly.swaps, costly.label, costly.score)
+    assert asked[True] <= asked[False]
+
+
 def test_stop_words_stay():
     model = bag({"not": 0.4}, 0.3)
     found = flip(model, "not a good film", Synonyms({"not": ["hardly"]}), [NoRepeat(), NoStopWords()])

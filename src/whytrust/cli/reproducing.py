@@ -9,6 +9,7 @@ from typing import Any
 
 from whytrust.cli.runs import safe
 from whytrust.studies import fragile_run, lime_run, reproduce, veracity_run
+from whytrust.swapping.victims import LIME
 
 PAPERS = {"fragile": "Sinha et al. 2021, word swaps", "lime": "Ribeiro et al. 2016, simulated users",
           "plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
@@ -37,7 +38,7 @@ def add_to(commands: Any) -> None:
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
     again.add_argument("--jobs", type=int, default=1)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
-    again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {fragile_run.LIME['samples']}; lime 15000, fig8 "
+    again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {LIME['samples']}; lime 15000, fig8 "
                        f"2000; veracity {veracity_run.USUAL['samples']})")
     again.add_argument("--models", help="a,b,c. fragile: minilm, tfidf, their adversarially trained twins minilm-adv and "
                        f"tfidf-adv, hf:FOLDER_OR_NAME (default {','.join(fragile_run.MODELS)}). plausible: efficientnet-lite0, "

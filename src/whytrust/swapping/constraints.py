@@ -117,6 +117,7 @@ class SentenceSimilarity:
     window: int = 15
     encoder: str = sentences.USUAL
     name: ClassVar[str] = "sentence_similarity"
+    costly: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what is no similarity, or no window."""
@@ -209,6 +210,26 @@ def proposed(source: Candidates, constraints: Sequence[Constraint], original: Wr
     What rules a place out whatever the word is asked first, for looking candidates up may cost a pass through a model.
     """
     return allowed(constraints, original, current, place, looked_up(source, constraints, original, current, place))
+
+
+AT_ONCE = 4
+"""Words that are held against costly constraints together, where one that passes is enough."""
+
+
+def first_allowed(constraints: Sequence[Constraint], original: Written, current: Written, place: int,
+                  words: Sequence[str]) -> str | None:
+    """The first of the words that every constraint allows; no more of them are looked at than it takes."""
+    for start in range(0, len(words), AT_ONCE):
+        some = allowed(constraints, original, current, place, words[start:start + AT_ONCE])
+        if some:
+            return some[0]
+    return None
+
+
+def by_cost(constraints: Sequence[Constraint]) -> tuple[list[Constraint], list[Constraint]]:
+    """(constraints that are cheap to ask, those that run a model of their own)."""
+    costly = [one for one in constraints if getattr(one, "costly", False)]
+    return [one for one in constraints if one not in costly], costly
 
 
 def looked_up(source: Candidates, constraints: Sequence[Constraint], original: Written, current: Written,

@@ -10,7 +10,7 @@ import numpy as np
 from whytrust.checked import CheckedModel
 from whytrust.language.written import Candidates, Written
 from whytrust.swapping.asking import Asking, OnCalls, Swap, importance, most_swaps, read_by
-from whytrust.swapping.constraints import Constraint, proposed
+from whytrust.swapping.constraints import Constraint, by_cost, first_allowed, proposed
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,22 @@ def flip(model: CheckedModel, text: str, candidates: Candidates, constraints: Se
     scores = ask([original.text])[0]
     label = ask.label(scores)
     current, now, reached, swaps = original, float(scores[label]), label, list[Swap]()
-    limit = most_swaps(original, most)
+    limit, (cheap, costly) = most_swaps(original, most), by_cost(constraints)
     for place in importance(ask.question(original, label, scores)).tolist():
         if len(swaps) >= limit or reached != label:
             break
-        words = proposed(candidates, constraints, original, current, place)
+        words = proposed(candidates, cheap, original, current, place)
         if not words:
             continue
         answers = ask([current.swap(place, word).text for word in words])
-        labels = model.labels(answers)
-        flips = np.flatnonzero(labels != label)
-        best = int(flips[0]) if len(flips) else int(np.argmin(answers[:, label]))
-        if not len(flips) and answers[best, label] >= now:
+        labels, scores_now = model.labels(answers), answers[:, label]
+        flips, lower = np.flatnonzero(labels != label), np.flatnonzero((labels == label) & (scores_now < now))
+        order = [*flips.tolist(), *lower[np.argsort(scores_now[lower], kind="stable")].tolist()]
+        # Best first, so that a costly constraint is asked about few of them.
+        word = first_allowed(costly, original, current, place, [words[i] for i in order])
+        if word is None:
             continue
-        swaps.append(Swap(place, current.words[place], words[best]))
-        current, now, reached = current.swap(place, words[best]), float(answers[best, label]), int(labels[best])
+        best = words.index(word)
+        swaps.append(Swap(place, current.words[place], word))
+        current, now, reached = current.swap(place, word), float(scores_now[best]), int(labels[best])
     return Flipped(current, original, tuple(swaps), reached, label, now, float(scores[label]), ask.calls)

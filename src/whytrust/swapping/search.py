@@ -21,7 +21,7 @@ from whytrust.language.written import Candidates, Written
 from whytrust.measures.agreement import distance, mass_shift
 from whytrust.question import Question
 from whytrust.swapping.asking import Asking, OnCalls, Swap, importance, most_swaps, read_by
-from whytrust.swapping.constraints import Constraint, allowed, looked_up, proposed
+from whytrust.swapping.constraints import AT_ONCE, Constraint, allowed, looked_up, proposed
 from whytrust.swapping.racing import Racing
 from whytrust.swapping.victims import Attribution, Victim
 
@@ -30,8 +30,6 @@ OBJECTIVES: dict[str, Objective] = {
     "lom": lambda before, after: mass_shift(before.places, after.places),
     "l2": lambda before, after: distance(before.words, after.words)}
 """How far a candidate moves the explanation; NaN where that cannot be said, and the candidate is passed over."""
-AT_ONCE = 4
-"""Words that chance looks at together."""
 RANDOM = "random"
 """The control: the same candidates and constraints, one of them by chance."""
 
