@@ -172,17 +172,25 @@ def test_labels_are_for_the_authors_variant(tmp_path):
     assert found.findings["wrong"] == 1
     with pytest.raises(ValueError, match="pass labels="):
         fool(model, explainer="integrated_gradients", variant="authors")
+    with pytest.raises(ValueError, match="numbers from 0, got -1"):
+        fool(model, explainer="integrated_gradients", variant="authors", labels=[0, 1, -1, 0])
+    for row in found.texts("lom"):
+        if row["status"] == "ok":
+            pairs = zip(row["text"].split(), row["fooled"].split(), strict=True)
+            assert row["swaps"] == [(old, new) for old, new in pairs if old != new]
+    chance = fool(model, explainer="integrated_gradients", steps=5, variant="authors", labels=labels, objective=["lom", "random"])
+    assert chance.findings["cases"]["failed"] == 0
 
 
 @pytest.mark.parametrize(("more", "error", "words"), [
     ({"objective": "lomm"}, ValueError, "did you mean 'lom'"), ({"objective": []}, ValueError, "at least one"),
     ({"max_ratio": 0}, ValueError, "share of words"), ({"max_ratio": 2}, ValueError, "share of words"),
     ({"variant": "author"}, ValueError, "did you mean 'authors'"), ({"controls": -1}, ValueError, "controls"),
-    ({"racing": "yes"}, ValueError, "racing must be"), ({"explainer": "occlusion", "racing": True}, ValueError, "takes none"),
+    ({"racing": "yes"}, ValueError, "racing must be"), ({"explainer": "occlusion", "racing": True}, ValueError, "no fixed number"),
     ({"explainer": "random"}, ValueError, "nothing to fool"), ({"explainer": "limee"}, ValueError, "did you mean 'lime'"),
     ({"explainer": "saliency"}, TypeError, "black box"), ({"limit": 0}, ValueError, "limit"), ({"seed": -1}, ValueError, "seed"),
     ({"normalise": "no"}, ValueError, "normalise"), ({"candidates": "rogett"}, ValueError, "thesaurus"),
-    ({"constraints": "stop"}, ValueError, "constraints must be"), ({"labels": [1]}, ValueError, "one class for each text"),
+    ({"constraints": "stop"}, ValueError, "constraints must be"), ({"labels": [1]}, ValueError, "labels are for variant"),
     ({"stepps": 3}, TypeError, "no option"), ({"quality": "nonsense"}, ValueError, "nonsense")])
 def test_odd_options_are_refused(more, error, words):
     with pytest.raises(error, match=words):
@@ -205,3 +213,92 @@ def test_an_objective_may_be_chance_alone():
 def test_rules_and_sources_pickle():
     pickle.loads(pickle.dumps(NoStopWords()))
     pickle.loads(pickle.dumps(EXACT))
+
+
+# --- odd models and odd calls that once went wrong -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("explainer", ["lime", "occlusion"])
+def test_a_model_that_ignores_the_text_is_not_called_fragile(explainer):
+    """Its scores are roundings, which must not be blown up to something."""
+    constant = wt.model(lambda texts: np.full(len(texts), 0.7), threshold=0.5, output="probability")
+    found = fool(constant, explainer=explainer, objective=["lom", "l2"], **({"samples": 60} if explainer == "lime" else {}))
+    assert any("No swap could be chosen by centre of mass" in words for words in found.verdicts())
+    for row in found.texts("l2"):
+        assert (row["rank"], row["l2"]) == (1.0, 0.0)
+    json.dumps(found.to_json())
+    assert "rank correlation" in str(found)
+
+
+def test_the_same_text_again_is_no_new_evidence():
+    model = bag({"good": 0.2, "picture": 0.1, "slow": -0.05})
+    once, often = (fool(model, TEXTS[:2] * times, objective="l2", samples=60).findings["tests"] for times in (1, 15))
+    assert [t["sources"] for t in often] == [t["sources"] for t in once] == [2, 2, 2]
+    found = fool(model, TEXTS[:2] * 2, objective="l2", samples=60)
+    assert any("Of 4 texts 2 differ" in note for note in found.findings["notes"])
+    assert "2 different ones" in fool(model, TEXTS[:1] * 3, samples=60).verdicts()[0]
+
+
+def test_one_bad_text_among_the_first_is_that_texts_failure():
+    def picky(texts):
+        if any("trap" in text for text in texts):
+            raise RuntimeError("a trap")
+        return np.full(len(texts), 0.6) + 0.1 * np.array(["good" in text for text in texts])
+
+    found = fool(wt.model(picky, threshold=0.5, output="probability"), ["a trap here", *TEXTS], samples=60)
+    assert [row["status"] for row in found.texts()] == ["failed", "ok", "ok", "ok", "ok"]
+
+
+def test_texts_may_come_from_a_generator_and_a_table_is_refused():
+    pandas = pytest.importorskip("pandas")
+    assert len(fool(bag({"good": 0.2}), (text for text in TEXTS), samples=60).texts()) == 4
+    with pytest.raises(TypeError, match=r"frame\['text'\]"):
+        fool(bag({}), pandas.DataFrame({"text": TEXTS}))
+    with pytest.raises(TypeError, match="got dict"):
+        fool(bag({}), {"a": TEXTS[0]})
+    assert len(fool(bag({"good": 0.2}), pandas.Series(TEXTS, index=[7, 5, 3, 1]), samples=60).texts()) == 4
+
+
+def test_a_very_long_text_gets_as_many_samples_as_it_has_words():
+    found = fool(bag({"good": 0.2}), ["a good film " + "and so on " * 60, *TEXTS], samples=60, max_ratio=0.01)
+    assert found.texts()[0]["status"] in ("ok", "nothing to swap")
+
+
+@pytest.mark.parametrize(("words", "swapped"), [
+    (lambda text, place: (w for w in ("movie", "picture")) if text.words[place] == "film" else (), True),
+    (lambda text, place: [text.words[place], text.words[place].upper(), "two words", ""], False)])
+def test_sources_of_ones_own_are_held_to_what_can_be_swapped(words, swapped):
+    found = fool(bag({"good": 0.2}), candidates=words, samples=60)
+    assert {row["status"] for row in found.texts()} == ({"ok"} if swapped else {"nothing to swap"})
+
+
+@pytest.mark.parametrize("words", [lambda text, place: None, lambda text, place: {"movie"}, lambda text, place: "movie", lambda text, place: [3]])
+def test_sources_that_give_no_list_are_told_as_that(words):
+    assert all("must give" in row["error"] for row in fool(bag({"good": 0.2}), candidates=words, samples=60).texts())
+
+
+def test_a_changed_list_of_pairs_or_stop_words_is_another_run(tmp_path):
+    pairs = tmp_path / "my_synonyms.txt"
+    pairs.write_text("film movie\nlong lengthy\n", encoding="utf-8")
+    fool(bag({"good": 0.2}), candidates=f"pairs:{pairs}", out=tmp_path / "run", samples=60)
+    pairs.write_text("film picture\nlong lengthy\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="candidates"):
+        fool(bag({"good": 0.2}), candidates=f"pairs:{pairs}", out=tmp_path / "run", samples=60)
+    fool(bag({"good": 0.2}), constraints=NoStopWords(), out=tmp_path / "other", samples=60)
+    with pytest.raises(ValueError, match="constraints"):
+        fool(bag({"good": 0.2}), constraints=NoStopWords(frozenset({"film"})), out=tmp_path / "other", samples=60)
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ({"labels": [0, 1, 0, -1], "variant": "authors"}, "integrated gradients"), ({"labels": [0, 1, 0, 1]}, "labels are for variant"),
+    ({"objective": None}, "objective must be among"), ({"objective": 3}, "objective must be among"), ({"vectors": 3}, "name of a file"),
+    ({"racing": True, "samples": "auto", "design": "stratified"}, "no fixed number")])
+def test_more_odd_options_are_refused_at_once(more, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        fool(bag({"good": 0.2}), **more)
+
+
+def test_an_objective_that_was_not_asked_for_is_refused():
+    found = fool(bag({"good": 0.2}), samples=60, max_ratio=np.float32(0.5))
+    with pytest.raises(ValueError, match="one of this run's"):
+        found.texts("l2")

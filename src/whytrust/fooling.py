@@ -70,7 +70,10 @@ class Fooled:
 
         Of the last level, that with most words swapped; where nothing could be swapped, or a text failed, `error` says so.
         """
-        name = objective or self.store.manifest["spec"]["objectives"][0]
+        asked = self.store.manifest["spec"]["objectives"]
+        if objective is not None and objective not in (*asked, RANDOM):
+            raise ValueError(f"objective must be one of this run's, {', '.join((*asked, RANDOM))}, got {objective!r}")
+        name = objective or asked[0]
         return [_told(record, name) for record in self.store.records()]
 
     def table(self) -> list[dict[str, Any]]:
@@ -108,7 +111,10 @@ def _told(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not levels:
         return {**found, "fooled": None, "swaps": []}
     last = levels[-1]
-    return {**found, "fooled": last["text"], "swaps": [(one["before"], one["after"]) for one in levels],
+    # Of the text itself: the authors' paths are no chains of their own levels.
+    after = Written.of(last["text"]).words
+    swaps = [(old, new) for old, new in zip(record["words"], after, strict=False) if old != new]
+    return {**found, "fooled": last["text"], "swaps": swaps,
             "fooled_score": last["score"], **{what: last[what] for what in ("ratio", "rank", "top", "lom", "l2")}}
 
 
@@ -136,25 +142,30 @@ def fool(model: Any, texts: Any, explainer: Any = "lime", objective: Any = "lom"
     Beside each attack stand random swaps of as many words (`controls` draws), the explainer's own noise, and the model's own
     answers without each word. `variant="authors"` follows the centre of mass of integrated gradients whatever the objective,
     keeps `labels`, and lets every objective pick from the same candidates. `racing` gives up candidates early that are behind:
-    fewer model calls, and the same path nearly always. `quality` judges the swapped texts: "usual", None, or a Quality.
+    fewer model calls, mostly the same path. `quality` judges the swapped texts: "usual", None, or a Quality.
 
     The run is kept in `out`: the same call goes on where it stopped. Further options go to the explainer (samples, steps, …).
     """
     generator(seed)
-    wrapped, given = api.model(model), _texts(texts)
+    wrapped, (given, names) = api.model(model), _texts(texts)
     kept = _spread(len(given), limit)
     name, victim = victim_of(explainer, options, normalise)
+    if _variant(variant) == "authors" and not isinstance(wrapped, DifferentiableModel):
+        raise TypeError(f"variant 'authors' follows integrated gradients, and {wrapped.name} has no gradients; use the paper's "
+                        "variant")
+    if labels is not None and variant != "authors":
+        raise ValueError("labels are for variant='authors', which keeps them; else what the model says is kept: leave them "
+                         "out")
     if isinstance(victim.explainer, Pooled) and not isinstance(wrapped, DifferentiableModel):
         raise TypeError(f"{name} needs a model with gradients, and {wrapped.name} is a black box; pass the Hugging Face model "
                         "and its tokenizer, or attack an explainer that only asks: lime, kernel_shap, occlusion")
     source = candidates_of(candidates)
     near_words = getattr(source, "vectors", None) if vectors is None else (
-        vectors if isinstance(vectors, WordVectors) else WordVectors.open(vectors))
+        vectors if isinstance(vectors, WordVectors) else WordVectors.open(_file("vectors", vectors)))
     fragility = Fragility(
         wrapped, victim, source, constraints_of(constraints, near_words), _objectives(objective),
         _ratio(max_ratio), _whole("controls", controls, 0), _racing(racing, victim), _variant(variant), quality_of(quality),
         int(seed), None if batch_size is None else _whole("batch_size", batch_size, 1))
-    names = [reading.source_of(one) or f"text {i + 1}" for i, one in enumerate(texts)]
     study = FragileStudy(
         fragility, [given[i] for i in kept], name, [names[i] for i in kept], _labels(wrapped, labels, given, kept),
         f"{len(kept)} texts" if len(kept) == len(given) else f"{len(kept)} of {len(given)} texts, evenly spread",
@@ -180,19 +191,28 @@ def victim_of(explainer: Any, options: Mapping[str, Any] | None = None, normalis
     return name, Victim(made, isinstance(made, Lime) if normalise is None else normalise)
 
 
-def _texts(texts: Any) -> list[Any]:
-    """The texts themselves; what is no text is told when its turn comes."""
+def _texts(texts: Any) -> tuple[list[Any], list[str]]:
+    """The texts themselves and what each is called; what is no text is told when its turn comes."""
     if isinstance(texts, str):
         raise TypeError("texts must be a list of texts, got one; pass [text]")
-    if not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be a list of texts, got {type(texts).__name__}")
-    given = [Path(one).read_text(encoding="utf-8") if isinstance(one, os.PathLike) else one for one in texts]
+    if isinstance(texts, Mapping) or hasattr(texts, "columns") or not isinstance(texts, Iterable):
+        hint = "; pass the column that holds them, frame['text']" if hasattr(texts, "columns") else ""
+        raise TypeError(f"texts must be a list of texts, got {type(texts).__name__}{hint}")
+    given = list(texts)
     if not given:
         raise ValueError("texts must hold at least one text, got none")
-    if not any(isinstance(one, str) for one in given):
+    if not any(isinstance(one, str | os.PathLike) for one in given):
         raise TypeError(f"word swaps are for texts, got inputs of {type(given[0]).__name__}; images and sounds are attacked by "
                         "wt.attack")
-    return given
+    return ([_read(Path(one)) if isinstance(one, os.PathLike) else one for one in given],
+            [reading.source_of(one) or f"text {i + 1}" for i, one in enumerate(given)])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
 
 
 def _spread(n: int, limit: int | None) -> list[int]:
@@ -207,15 +227,21 @@ def _labels(model: CheckedModel, labels: Any, texts: Sequence[Any], kept: Sequen
     """The number of each text's true class."""
     if labels is None:
         return None
-    if isinstance(labels, str) or np.ndim(labels) != 1 or len(labels) != len(texts):
-        raise ValueError(f"labels must be one class for each text: expected {len(texts)}, got {np.shape(labels)}")
-    columns = model([texts[kept[0]]]).shape[1]
-    return [model.class_index(label.item() if isinstance(label, np.generic) else label, columns)
-            for label in (labels[i] for i in kept)]
+    if isinstance(labels, str) or not isinstance(labels, Iterable) or len(found := list(labels)) != len(texts):
+        came = len(list(labels)) if isinstance(labels, Iterable) and not isinstance(labels, str) else repr(labels)
+        raise ValueError(f"labels must be one class for each text: expected {len(texts)}, got {came}")
+    plain = [one.item() if isinstance(one, np.generic) else one for one in (found[i] for i in kept)]
+    if any(isinstance(one, int) and one < 0 for one in plain):
+        raise ValueError(f"labels must be classes, names or numbers from 0, got {min(o for o in plain if isinstance(o, int))}; "
+                         "leave out texts whose class is not known")
+    if model.classes is not None:
+        return [model.class_index(one, len(model.classes)) for one in plain]
+    columns = model([next(texts[i] for i in kept if isinstance(texts[i], str) and texts[i].strip())]).shape[1]
+    return [model.class_index(one, columns) for one in plain]
 
 
 def _objectives(given: Any) -> tuple[str, ...]:
-    names = [given] if isinstance(given, str) else list(given)
+    names = list(given) if isinstance(given, list | tuple) else [given]
     for name in names:
         if name not in (*OBJECTIVES, RANDOM):
             raise ValueError(f"objective must be among {', '.join((*OBJECTIVES, RANDOM))}, got {name!r}"
@@ -226,8 +252,15 @@ def _objectives(given: Any) -> tuple[str, ...]:
 
 
 def _ratio(value: Any) -> float:
-    most_swaps(Written.of("a word"), value)
-    return float(value)
+    plain = value.item() if isinstance(value, np.generic) else value
+    most_swaps(Written.of("a word"), plain)
+    return float(plain)
+
+
+def _file(name: str, value: Any) -> str | Path:
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be the name of a file of word vectors in text format, got {value!r:.60}")
+    return Path(value)
 
 
 def _variant(given: Any) -> str:
@@ -237,14 +270,12 @@ def _variant(given: Any) -> str:
 
 
 def _racing(given: Any, victim: Victim) -> Racing | None:
-    if isinstance(given, Racing):
-        return given
-    if not isinstance(given, bool):
+    if not isinstance(given, bool | Racing):
         raise ValueError(f"racing must be True, False or a Racing(…), got {given!r}")
-    if given and not victim.races:
-        raise ValueError("racing gives up candidates after a share of their samples, and this explainer takes none; leave it "
-                         "out")
-    return Racing() if given else None
+    if given is not False and (not victim.races or getattr(victim.explainer, "samples", None) == "auto"):
+        raise ValueError("racing gives up candidates after a share of their samples, and this explainer has no fixed number of "
+                         "them; leave it out")
+    return given if isinstance(given, Racing) else Racing() if given else None
 
 
 def _whole(name: str, value: Any, least: int) -> int:

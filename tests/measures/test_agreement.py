@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 
-from whytrust.measures.agreement import distance, location_of_mass, mass_shift, rank_correlation, top_overlap, unit
+from whytrust.measures.agreement import distance, location_of_mass, mass_shift, moment, rank_correlation, top_overlap, unit
 
 scores = arrays(np.float64, st.integers(2, 12), elements=st.floats(-5, 5).map(lambda x: round(x, 3)))
 pairs = st.integers(2, 12).flatmap(lambda n: st.tuples(*[arrays(np.float64, n, elements=st.integers(-4, 4).map(float))] * 2))
@@ -19,6 +19,11 @@ def test_the_centre_of_mass_of_the_papers_formula_by_hand():
     assert location_of_mass(np.array([1.0, 0.0, 3.0])) == pytest.approx((0 * 1 + 2 * 3) / 4)
     assert location_of_mass(np.array([0.5, -0.25, 0.25])) == pytest.approx((-0.25 + 0.5) / 0.5)
     assert mass_shift(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])) == pytest.approx(1.5)
+
+
+def test_the_authors_moment_by_hand():
+    assert moment(np.array([1.0, 0.0, 3.0])) == pytest.approx(2 * 3 / 3)
+    assert moment(np.array([0.3, -0.1, -0.2])) == pytest.approx((-0.1 - 0.4) / 3)  # where the scores cancel out, too
 
 
 def test_scores_that_cancel_out_lie_nowhere_rather_than_infinitely_far():
@@ -35,7 +40,8 @@ def test_distance_and_unit_length_by_hand():
 
 def test_the_overlap_of_top_halves_by_hand():
     assert top_overlap(np.array([9.0, -8.0, 1.0, 0.0]), np.array([5.0, 0.1, -7.0, 0.0])) == 0.5
-    assert top_overlap(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0])) == 0.5  # the top two of three
+    assert top_overlap(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0])) == 1.0  # the first of three
+    assert top_overlap(np.array([1.0]), np.array([-2.0])) == 1.0
     assert top_overlap(np.array([1.0, 1.0, 1.0, 1.0]), np.array([4.0, 3.0, 2.0, 1.0])) == 0.5  # a tie says nothing: chance
 
 

@@ -98,12 +98,14 @@ def _command(options: argparse.Namespace) -> str:
     said = ["whytrust", "fool", options.model, options.data]
     usual = {"objective": "lom", "max_ratio": 0.5, "candidates": "thesaurus", "variant": "paper", "controls": CONTROLS,
              "quality": "usual", "explainer": "lime", "seed": 0}
-    names = (*usual, "constraints", "vectors", "samples", "steps", "pooling", "labels", "column", "limit", "out")
+    names = (*usual, "constraints", "vectors", "samples", "steps", "pooling", "labels", "column", "limit", "out",
+             "output", "threshold", "classes", "device", "batch_size")
     for name in names:
         value = getattr(options, name)
         if value is not None and value != usual.get(name):
             said += [f"--{name.replace('_', '-')}", str(value)]
-    return shlex.join(said + (["--racing"] if options.racing else []))
+    flags = [f"--{name.replace('_', '-')}" for name in ("racing", "fast", "trust_pickle") if getattr(options, name)]
+    return shlex.join(said + flags)
 
 
 def _show(found: Fooled, options: argparse.Namespace) -> int:

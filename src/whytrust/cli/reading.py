@@ -188,8 +188,11 @@ def column(path: Path, name: str | None) -> list[Any]:
     """The texts of one column of a .csv or .tsv file, by its name; the first column where none is named."""
     if not path.is_file():
         raise ValueError(f"DATA names the file {path}, which does not exist")
-    rows = need("pandas", "tables").read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",", dtype=str,
-                                             keep_default_na=False, quoting=3 if path.suffix.lower() == ".tsv" else 0)
+    pandas, tabs = need("pandas", "tables"), path.suffix.lower() == ".tsv"
+    try:
+        rows = pandas.read_csv(path, sep="\t" if tabs else ",", dtype=str, keep_default_na=False, quoting=3 if tabs else 0)
+    except (ValueError, pandas.errors.ParserError) as error:
+        raise ValueError(f"{path} must be a table with a heading and a text in each row: {error}") from error
     if name is not None and name not in rows:
         raise ValueError(f"--column must be one of {', '.join(map(str, rows.columns))}, got {name!r}{near(name, rows.columns)}")
     return [str(one) for one in rows[rows.columns[0] if name is None else name]]

@@ -12,7 +12,7 @@ from whytrust.language.masked import MaskedWords
 from whytrust.language.thesaurus import Thesaurus
 from whytrust.language.vectors import NearestWords, WordVectors
 from whytrust.language.wordnet import WordNet
-from whytrust.language.written import Candidates, Written, is_one_word
+from whytrust.language.written import Candidates, Written
 
 _MADE: dict[str, Callable[[str], Candidates]] = {
     "thesaurus": lambda _: Thesaurus.roget(), "pairs": Thesaurus.pairs, "wordnet": lambda folder: WordNet(folder or None),
@@ -46,7 +46,7 @@ class Several:
 
 @dataclass(frozen=True)
 class OwnWords:
-    """A function of the user's, (text, place) -> words; words that cannot stand there are left out."""
+    """A function of the user's, (text, place) -> words, best first."""
 
     words: Callable[[Written, int], Sequence[str]]
 
@@ -56,12 +56,8 @@ class OwnWords:
         return str(getattr(self.words, "__name__", type(self.words).__name__))
 
     def __call__(self, text: Written, place: int) -> list[str]:
-        """The function's words in its order."""
-        found = self.words(text, place)
-        if isinstance(found, str) or not all(isinstance(word, str) for word in found):
-            raise TypeError(f"{self.name} must give a list of words for a text and a place, got {found!r:.60}")
-        own = text.words[place].lower()
-        return list(dict.fromkeys(word for word in found if is_one_word(word) and word.lower() != own))
+        """The function's words in its order; whoever swaps leaves out what cannot stand there."""
+        return self.words(text, place)  # type: ignore[return-value]
 
 
 def candidates_of(given: Any = None) -> Candidates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import hashlib
 import importlib.util
 from bisect import bisect_left
 from collections import defaultdict
@@ -36,6 +37,7 @@ class Thesaurus:
 
     source: str = ROGET
     most: int = MOST
+    key: str = ""  # of files: other pairs under the same name are another thesaurus
 
     @classmethod
     def roget(cls) -> Thesaurus:
@@ -49,8 +51,9 @@ class Thesaurus:
 
         Pairs in *_antonyms.txt beside them are left out.
         """
-        _pairs(str(path))
-        return cls(str(path))
+        key = _key(Path(path))
+        _pairs(str(path), key)
+        return cls(str(path), key=key)
 
     @property
     def name(self) -> str:
@@ -65,12 +68,12 @@ class Thesaurus:
         if self.source == ROGET:
             return fitting(_beside(entries or (stem,)), word, tag, self.most, base=True) if part_of(tag) else []
         entries = tuple(dict.fromkeys((stem, *entries)))
-        found = (other for entry in entries for other in _paired(self.source, entry))
+        found = (other for entry in entries for other in _paired(self.source, self.key, entry))
         return fitting(found, word, tag, self.most, opposites=self.opposites)
 
     def opposites(self, word: str) -> frozenset[str]:
         """What the thesaurus says to mean the opposite; Roget's does not."""
-        return frozenset() if self.source == ROGET else _pairs(self.source)[1].get(word, frozenset())
+        return frozenset() if self.source == ROGET else _pairs(self.source, self.key)[1].get(word, frozenset())
 
 
 # --- Roget's ----------------------------------------------------------------------------------------------------------
@@ -156,12 +159,19 @@ def _beside(words: tuple[str, ...]) -> tuple[str, ...]:
 Beside = dict[str, frozenset[str]]
 
 
+def _key(place: Path) -> str:
+    """A short hash of all that pairs are read from; the same files elsewhere have the same."""
+    if not place.exists():
+        raise ValueError(f"pairs of words must be a file, or a folder with *_synonyms.txt, and {place} is not there")
+    folder = place if place.is_dir() else place.parent
+    files = [*(sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]), *sorted(folder.glob("*_antonyms.txt"))]
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
+
+
 @cache
-def _pairs(path: str) -> tuple[Beside, Beside]:
+def _pairs(path: str, key: str) -> tuple[Beside, Beside]:
     """What is paired with each word as a synonym, and as an antonym; either way round."""
     place = Path(path)
-    if not place.exists():
-        raise ValueError(f"pairs of words must be a file, or a folder with *_synonyms.txt, and {path} is not there")
     folder = place if place.is_dir() else place.parent
     files = sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]
     same = _either_way(pair for file in files for pair in _read(file))
@@ -190,9 +200,9 @@ def _either_way(pairs: Iterator[tuple[str, str]]) -> Beside:
 
 
 @lru_cache(maxsize=1 << 14)
-def _paired(path: str, word: str) -> tuple[str, ...]:
+def _paired(path: str, key: str, word: str) -> tuple[str, ...]:
     """What is paired with the word; first what has the most of its other partners in common with it."""
-    same, _ = _pairs(path)
+    same, _ = _pairs(path, key)
     own = same.get(word, frozenset()) | {word}
 
     def alike(other: str) -> float:

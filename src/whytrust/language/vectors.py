@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import IO
@@ -42,7 +42,7 @@ class WordVectors:
     """Vectors of length 1, one a word. Of a pickled one the file's name travels; where it is read, the index is used again."""
 
     path: str
-    key: str = field(repr=False)
+    key: str  # another file of that name has another
 
     @classmethod
     def open(cls, path: str | Path) -> WordVectors:

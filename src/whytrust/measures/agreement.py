@@ -46,8 +46,8 @@ def _ranks(values: Floats) -> Floats:
 def top_overlap(first: Floats, second: Floats, share: float = 0.5) -> float:
     """Which share of the parts that matter most to one, by size, are among those that matter most to the other?
 
-    The top half by default, rounded up. Where scores are equal at the border each of them belongs to it in part, so that the
-    order of the parts decides nothing. Two random orders share about as many as `share` says.
+    The top half by default, rounded down, but at least one. Where scores are equal at the border each of them belongs to it in
+    part, so that the order of the parts decides nothing. Two random orders share about as many as `share` says.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}; a half is usual")
@@ -58,7 +58,7 @@ def top_overlap(first: Floats, second: Floats, share: float = 0.5) -> float:
 
 def _membership(sizes: Floats, share: float) -> Floats:
     """How far each part belongs to the top: 1, 0, or in part where it ties at the border."""
-    k = math.ceil(share * len(sizes) - 1e-9)
+    k = max(int(share * len(sizes) + 1e-9), 1)
     border = np.sort(sizes)[::-1][k - 1]
     above, tied = sizes > border, sizes == border
     return np.asarray(above + tied * (k - above.sum()) / tied.sum())
@@ -88,6 +88,15 @@ def location_of_mass(scores: Floats) -> float:
     if abs(total) <= ROUNDING * float(np.abs(values).sum()):
         return math.nan
     return float(values @ np.arange(len(values)) / total)
+
+
+def moment(scores: Floats) -> float:
+    """Σ score · place / number of places: what the code of Sinha et al. (2021) takes for the location of mass.
+
+    It is not divided by the sum of the scores, so that it always exists, and grows with them.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    return float(values @ np.arange(len(values)) / len(values))
 
 
 def mass_shift(first: Floats, second: Floats) -> float:

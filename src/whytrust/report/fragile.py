@@ -75,7 +75,7 @@ def content(found: Mapping[str, Any], texts: Sequence[FooledText] = ()) -> list[
     places = {"reading": "How to read this", "texts": "The texts" if texts else None,
               "table-1": "The numbers" if tables else None, "settings": "How it was done"}
     links = [tag("a", words, href=f"#{place}") for place, words in places.items() if words]
-    nothing = known(found["cases"].get("nothing"))
+    nothing = known(found.get("nothing to swap"))
     idle = f" In {count(nothing, 'text')} there was nothing to swap." if nothing else ""
     head = trust.header(TITLE, found, "text", HINT + idle, tag("nav", *links, class_="steps", aria_label="Sections"))
     return [head, trust.answer(found), _reading(), *trust.charts(found), _texts(texts), *tables, *trust.remarks(found)]

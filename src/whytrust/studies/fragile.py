@@ -50,7 +50,8 @@ class FragileStudy:
                          "threshold": one.model.threshold, "block": self.block},
                 "about": {"model": one.model.name, "inputs": self.what or f"{len(self.texts)} texts", "command": self.command,
                           "candidates": one.candidates.name, "constraints": [rule.name for rule in one.constraints],
-                          "quality": None if one.quality is None else one.quality.name}}
+                          "quality": None if one.quality is None else one.quality.name,
+                          "not_judged": list(getattr(one.quality, "left_out", ()))}}
 
     @property
     def cases(self) -> list[str]:
@@ -81,13 +82,18 @@ class FragileStudy:
     @cached_property
     def _fingerprint(self) -> str:
         """What the model says of the first texts, to three digits: another model rarely says the same."""
-        some = [text for text in self.texts if isinstance(text, str) and text.strip()][:ASKED]
-        if not some:
-            raise ValueError("texts must be strings with at least one word, and none of these is")
-        scores = self.fragility.model(some)
-        self.fragility.model.labels(scores)  # a regressor has none, and says so
-        told = "\n".join(" ".join(f"{score:.2e}" for score in row[:64]) for row in scores)
-        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        told, errors = list[str](), list[Exception]()
+        for text in [text for text in self.texts if isinstance(text, str) and text.strip()][:ASKED]:
+            try:
+                scores = self.fragility.model([text])
+            except (ValueError, TypeError) as error:  # it is told of this text when its turn comes
+                errors.append(error)
+                continue
+            self.fragility.model.labels(scores)  # a regressor has none, and says so
+            told.append(" ".join(f"{score:.2e}" for score in scores[0, :64]))
+        if not told:
+            raise errors[0] if errors else ValueError("texts must be strings with at least one word, and none of these is")
+        return hashlib.blake2b("\n".join(told).encode(), digest_size=8).hexdigest()
 
 
 def _digest(text: Any, truth: int | None) -> str:

@@ -27,9 +27,13 @@ MEASURES = {"rank": "rank correlation", "top": "overlap of the top halves"}
 
 @dataclass(frozen=True)
 class Row:
-    """One level of one text: what the attack left of the explanation, and what stands beside it."""
+    """One level of one text: what the attack left of the explanation, and what stands beside it.
+
+    Texts are told apart by what they say: the same text again is no new evidence.
+    """
 
     case: str
+    text: str
     m: int
     ratio: float
     level: Mapping[str, Any]
@@ -50,7 +54,8 @@ def rows(records: Records, objective: str) -> Iterator[Row]:
         by_chance = _by_chance(record)
         for levels in record["paths"].get(objective, []):
             for level in levels:
-                yield Row(record["case"], level["m"], level["ratio"], level, record["noise"], by_chance.get(level["m"], {}))
+                yield Row(record["case"], record["text"], level["m"], level["ratio"], level, record["noise"],
+                          by_chance.get(level["m"], {}))
 
 
 def _by_chance(record: Mapping[str, Any]) -> dict[int, dict[str, float]]:
@@ -73,7 +78,7 @@ def _seen(row: Row, what: str) -> float:
 
 def mean_of(some: Sequence[Row], value: Callable[[Row], float]) -> dict[str, Any]:
     """The mean over levels with its interval; levels of one text are no news of each other."""
-    found = asdict(stats.rate([value(row) for row in some], [row.case for row in some], grain=GRAIN)) if some else {}
+    found = asdict(stats.rate([value(row) for row in some], [row.text for row in some], grain=GRAIN)) if some else {}
     return found or {"value": None, "low": None, "high": None, "n": 0, "sources": 0}
 
 
@@ -88,19 +93,22 @@ def fragile(store: Store) -> dict[str, Any]:
         "answer": [], "tables": [], "charts": [], "notes": list(store.problems), **common(store, records), **counts,
         "explainer": spec["explainer"], "settings": _settings(store)}
     fine = [r for r in records if r["status"] == "ok"]
-    if len(fine) < 2:
+    if len({r["text"] for r in fine}) < 2:
         found["answer"] = [f"Nothing can be said: words could be swapped in {len(fine)} of {len(records)} texts, and at least "
-                           "2 are needed."]
+                           "2 different ones are needed."]
         return dict(plain({**found, "notes": found["notes"] + _left_out(counts)}))
-    attacked = {name: list(rows(fine, name)) for name in asked}
+    attacked = {name: some for name in asked if (some := list(rows(fine, name)))}
     tests = comparisons(attacked)
     found["tests"] = tests
     found["curves"] = {what: curves(fine, attacked, what) for what in MEASURES}
-    found["answer"] = [words for name in asked for words in _said(name, attacked[name], tests, spec["explainer"])]
+    found["answer"] = [words for name in asked for words in (
+        _said(name, attacked[name], tests, spec["explainer"]) if name in attacked else
+        [f"No swap could be chosen by {OBJECTIVES[name]}: the scores of every candidate cancel out, or are all 0."])]
     found["charts"] = [_chart(found["curves"]["rank"], attacked, "rank")]
-    found["tables"] = [*(_table(name, attacked[name], what) for name in asked for what in MEASURES), _test_table(tests),
-                       _confidence(fine, asked), *_quality(fine, asked)]
-    found["notes"] += _left_out(counts) + _cautions(spec, fine, attacked)
+    names = [name for name in attacked if name != RANDOM]
+    found["tables"] = [*(_table(name, attacked[name], what) for name in attacked for what in MEASURES), _test_table(tests),
+                       _confidence(fine, names), *_quality(fine, names)]
+    found["notes"] += _left_out(counts) + _cautions(spec, fine, attacked) + list(about.get("not_judged") or ())
     return dict(plain(found))
 
 
@@ -137,7 +145,7 @@ def comparisons(attacked: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
             if (name, other) == (RANDOM, "chance"):
                 continue
             pairs[name, other] = stats.paired([value(row) for row in some], [clipped(row.level["rank"]) for row in some],
-                                              [row.case for row in some], grain=GRAIN)
+                                              [row.text for row in some], grain=GRAIN)
     adjusted = stats.holm([one.p for one in pairs.values()])
     same = stats.holm([stats.equivalent(one) for one in pairs.values()])
     return [{"objective": name, "beside": other, **{k: getattr(one, k) for k in ("value", "low", "high", "n", "sources")},
@@ -169,7 +177,7 @@ def _said(name: str, some: Sequence[Row], tests: Sequence[Mapping[str, Any]], ex
     """What may be said of one attack."""
     of = {t["beside"]: t for t in tests if t["objective"] == name}
     left, first = mean_of(some, lambda row: clipped(row.level["rank"])), [row for row in some if row.bucket == 0]
-    texts = len({row.case for row in some})
+    texts = len({row.text for row in some})
     words = [f"Swaps chosen by {OBJECTIVES[name]} keep the label, and of the order of words by {explainer} a rank correlation "
              f"of {_range(left)} is left, over {texts} texts and all shares of words"
              + (f"; with up to 10 % of the words {_range(mean_of(first, lambda row: clipped(row.level['rank'])))}." if first
@@ -234,6 +242,9 @@ def _cautions(spec: Mapping[str, Any], fine: Records, attacked: Mapping[str, Seq
         if outside > 0.05:
             notes.append("Scores have signs, and where they nearly cancel out their centre of mass lies outside of the text: "
                          f"in {outside:.0%} of the levels chosen by it. There it measures cancellation more than place.")
+    different = len({r["text"] for r in fine})
+    if different < len(fine):
+        notes.append(f"Of {len(fine)} texts {different} differ; the same text again is no new evidence.")
     cut = sum(r["left_out"] > 0 for r in fine)
     if cut:
         notes.append(f"{cut} texts are longer than what the model reads; what it does not read was left out.")
@@ -260,7 +271,7 @@ def _table(name: str, some: Sequence[Row], what: str) -> dict[str, Any]:
     table = []
     for i, called in enumerate(bucket_names()):
         here = [row for row in some if row.bucket == i]
-        table.append([called, len({row.case for row in here}), *(mean_of(here, value) for value in columns.values())])
+        table.append([called, len({row.text for row in here}), *(mean_of(here, value) for value in columns.values())])
     return {"title": f"{MEASURES[what].capitalize()} by share of words swapped, chosen by {OBJECTIVES[name]}", "as": "number",
             "columns": ["words swapped", "texts", *columns], "rows": table,
             "about": "Of the explanation before and after. Random swaps are the same candidates under the same constraints, "
@@ -283,9 +294,9 @@ def _confidence(fine: Records, asked: Sequence[str]) -> dict[str, Any]:
     """The model's score of the label by number of words swapped."""
     table = []
     for name in (*asked, RANDOM):
-        by_m: dict[int, list[tuple[str, float]]] = {0: [(r["case"], r["score"]) for r in fine]}
+        by_m: dict[int, list[tuple[str, float]]] = {0: [(r["text"], r["score"]) for r in fine]}
         for row in rows(fine, name):
-            by_m.setdefault(row.m, []).append((row.case, row.level["score"]))
+            by_m.setdefault(row.m, []).append((row.text, row.level["score"]))
         cells = [asdict(stats.rate([v for _, v in some], [c for c, _ in some], grain=GRAIN))
                  if (some := by_m.get(m)) and all(0 <= v <= 1 for _, v in some) else None for m in range(5)]
         table.append([OBJECTIVES[name], *cells])

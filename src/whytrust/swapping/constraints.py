@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -15,7 +15,7 @@ from whytrust.language import sentences
 from whytrust.language.stop_words import STOP_WORDS
 from whytrust.language.tags import tag
 from whytrust.language.vectors import WordVectors
-from whytrust.language.written import Candidates, Written
+from whytrust.language.written import Candidates, Written, is_one_word
 from whytrust.swapping import RULES
 
 
@@ -48,7 +48,7 @@ class NoRepeat:
 class NoStopWords:
     """Words like "not", "the" and "but" stay: they carry the sentence, and few words can stand for them."""
 
-    words: frozenset[str] = field(default=STOP_WORDS, repr=False)
+    words: frozenset[str] = STOP_WORDS
     name: ClassVar[str] = "stop_words"
 
     def allows(self, original: Written, current: Written, place: int, words: Sequence[str]) -> list[bool]:
@@ -196,9 +196,9 @@ def allowed(constraints: Sequence[Constraint], original: Written, current: Writt
         if not left:
             break
         answers = constraint.allows(original, current, place, left)
-        if len(answers) != len(left):
-            raise ValueError(f"constraint {constraint.name!r} must give one answer a word: expected {len(left)}, got "
-                             f"{len(answers)}")
+        if not isinstance(answers, Sequence | np.ndarray) or len(answers) != len(left):
+            came = len(answers) if isinstance(answers, Sequence | np.ndarray) else type(answers).__name__
+            raise ValueError(f"constraint {constraint.name!r} must give one answer a word: expected {len(left)}, got {came}")
         left = [word for word, allowed in zip(left, answers, strict=True) if allowed]
     return left
 
@@ -237,7 +237,21 @@ def looked_up(source: Candidates, constraints: Sequence[Constraint], original: W
     """The source's words for a place, not yet held against the constraints; none where no word may stand there."""
     early = [one for one in constraints if isinstance(one, NoRepeat | NoStopWords)]
     open_to_all = all(one.allows(original, current, place, [""])[0] for one in early)
-    return source(current, place) if open_to_all else []
+    return fit_to_stand(source(current, place), current.words[place], source.name) if open_to_all else []
+
+
+def fit_to_stand(found: Any, word: str, source: str) -> list[str]:
+    """A source's words without what cannot be swapped in: the word itself, what is no one word, repeats."""
+    if found is None or isinstance(found, str | set | frozenset | Mapping) or not isinstance(found, Iterable):
+        raise TypeError(f"{source} must give a list of words, best first, for a text and a place, got {found!r:.60}")
+    words = list(found)
+    if not all(isinstance(one, str) for one in words):
+        raise TypeError(f"{source} must give words, got {next(one for one in words if not isinstance(one, str))!r:.60}")
+    kept = dict[str, str]()
+    for one in words:
+        if is_one_word(one) and one.lower() != word.lower():
+            kept.setdefault(one.lower(), one)
+    return list(kept.values())
 
 
 def _check_share(name: str, value: Any) -> None:

@@ -77,7 +77,10 @@ class Fragility:
             if said and name not in arrays:
                 arrays[name] = np.array(said)
         if not any(levels for name in self.objectives for levels in record["paths"].get(name, [])):
-            record |= {"status": NOTHING, "error": "no word could be swapped with the label and every constraint kept"}
+            swappable = any(levels for levels in record["paths"].get(RANDOM, []))
+            record |= {"status": NOTHING, "error": "words could be swapped, but of no candidate could be said how far it moves "
+                       "the explanation, whose scores cancel out or are all 0" if swappable else
+                       "no word could be swapped with the label and every constraint kept"}
         self._judge_texts(record)
         return {**record, "calls": search.ask.calls}, arrays
 
@@ -95,7 +98,8 @@ class Fragility:
         if not isinstance(self.model, DifferentiableModel):
             raise TypeError(f"variant 'authors' follows integrated gradients, and {self.model.name} has no gradients; use the "
                             "paper's variant")
-        leader = Victim(NAMES["integrated_gradients"].make())
+        own = getattr(getattr(self.victim.explainer, "method", None), "steps", None)
+        leader = Victim(NAMES["integrated_gradients"].make(**({} if own is None else {"steps": own})), unit_length=True)
         found: dict[str, list[tuple[dict[str, Any], Floats]]] = {name: [] for name in (*self.objectives, RANDOM)}
         for m, levels in enumerate(search.authors(self.objectives, leader), 1):
             for name, level in levels.items():

@@ -32,11 +32,17 @@ class Racing:
             raise ValueError("a race must have rising shares of the samples between 0 and 1, for each the share of candidates "
                              f"that go on, and at least one that does, got {self}")
 
-    def __call__(self, runners: Sequence[Runner], moved: Callable[[Attribution], float]) -> list[Attribution | None]:
-        """What was said at last of each; None of those that were given up."""
-        running = {i: runner(self.shares) for i, runner in enumerate(runners)}
-        for keep in self.keep:
-            now = {i: moved(next(one)) for i, one in running.items()}
+    def __call__(self, runners: Sequence[Runner], original: Runner,
+                 objective: Callable[[Attribution, Attribution], float]) -> list[Attribution | None]:
+        """What was said at last of each; None of those that were given up.
+
+        Each is held against the original from as many samples. Where an explainer cannot say anything early, all go on.
+        """
+        running, before = {i: runner(self.shares) for i, runner in enumerate(runners)}, list(original(self.shares))
+        if len(before) <= len(self.keep):
+            return [list(one)[-1] for one in running.values()]
+        for keep, then in zip(self.keep, before, strict=False):
+            now = {i: objective(then, next(one)) for i, one in running.items()}
             most = max(math.ceil(keep * len(runners)), self.least)
             order = sorted(now, key=lambda i: (-math.inf if math.isnan(now[i]) else now[i], -i), reverse=True)
             running = {i: running[i] for i in sorted(order[:most])}

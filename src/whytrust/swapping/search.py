@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, generator
 from whytrust.language.written import Candidates, Written
-from whytrust.measures.agreement import distance, mass_shift
+from whytrust.measures.agreement import distance, mass_shift, moment
 from whytrust.question import Question
 from whytrust.swapping.asking import Asking, OnCalls, Swap, importance, most_swaps, read_by
 from whytrust.swapping.constraints import AT_ONCE, Constraint, allowed, looked_up, proposed
@@ -30,6 +30,9 @@ OBJECTIVES: dict[str, Objective] = {
     "lom": lambda before, after: mass_shift(before.places, after.places),
     "l2": lambda before, after: distance(before.words, after.words)}
 """How far a candidate moves the explanation; NaN where that cannot be said, and the candidate is passed over."""
+AUTHORS: dict[str, Objective] = {
+    **OBJECTIVES, "lom": lambda before, after: abs(moment(before.places) - moment(after.places))}
+"""The same as the authors' code has it."""
 RANDOM = "random"
 """The control: the same candidates and constraints, one of them by chance."""
 
@@ -185,11 +188,11 @@ class Search:
 
         def choose(current: Written, question: Question, place: int) -> Level | None:
             asked, pool = self.pool(current, question, place)
-            lead = ahead.furthest(pool, OBJECTIVES["lom"]) if pool else None
+            lead = ahead.furthest(pool, AUTHORS["lom"]) if pool else None
             texts = tuple(one.text.text for one in pool)
             picked.clear()
-            for name in objectives if lead is not None else ():
-                found = self.furthest(pool, OBJECTIVES[name])
+            for name in (name for name in objectives if lead is not None and name != RANDOM):
+                found = self.furthest(pool, AUTHORS[name])
                 if found is not None:
                     picked[name] = Level(found[0], asked, len(pool), found[1], texts)
             if lead is not None:
@@ -201,20 +204,17 @@ class Search:
 
     def furthest(self, pool: list[Candidate], objective: Objective) -> tuple[Candidate, float] | None:
         """The candidate whose explanation is furthest from the original's; the first of equals, None where none can be told."""
-        def moved(said: Attribution | None) -> float:
-            return math.nan if said is None else objective(self.said, said)
-
         said: Sequence[Attribution | None]
         if self.racing is not None and self.victim.races and len(pool) > 1:
-            said = self.racing([self._runner(one) for one in pool], moved)
+            said = self.racing([self._runner(one.question) for one in pool], self._runner(self.question), objective)
         else:
             said = [self.explained(one.question) for one in pool]
-        far = np.array([moved(one) for one in said])
+        far = np.array([math.nan if one is None else objective(self.said, one) for one in said])
         if np.isnan(far).all():
             return None
         best = int(np.nanargmax(far))
         return replace(pool[best], said=said[best]), float(far[best])
 
-    def _runner(self, one: Candidate) -> Callable[[Sequence[float]], Iterator[Attribution]]:
+    def _runner(self, question: Question) -> Callable[[Sequence[float]], Iterator[Attribution]]:
         rng = generator(self.seed, self.case, "search")
-        return lambda shares: self.victim.refining(one.question, rng, len(self.text), shares)
+        return lambda shares: self.victim.refining(question, rng, len(self.text), shares)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from whytrust.core import Floats
 from whytrust.explainers.gradients import Pooled
+from whytrust.explainers.lime import Lime
 from whytrust.explanation import Explanation
 from whytrust.measures.agreement import unit
 from whytrust.question import Question
@@ -47,26 +48,40 @@ class Victim:
         """What it says of a text of so many words; those that the model has not read have 0."""
         if isinstance(self.explainer, Pooled):
             values, spans, scores = self.explainer.of_tokens(question, rng)
-            return self._scaled(scores, words, _in_order(values, spans, question, scores))
-        return self._read(self.explainer(question, rng), words)
+            return self._scaled(question, scores, words, _in_order(values, spans, question, scores))
+        return self._read(question, self._for(question)(question, rng), words)
 
     def refining(self, question: Question, rng: np.random.Generator, words: int,
                  shares: Sequence[float]) -> Iterator[Attribution]:
         """The same from growing shares of its samples."""
-        return (self._read(e, words) for e in self.explainer.refining(question, rng, shares))
+        return (self._read(question, e, words) for e in self._for(question).refining(question, rng, shares))
 
-    def _read(self, explanation: Any, words: int) -> Attribution:
+    def _for(self, question: Question) -> Any:
+        """The explainer, with as many samples as it takes to weigh every word of a very long text."""
+        few = isinstance(self.explainer, Lime) and isinstance(self.explainer.samples, int)
+        least = question.d + 3
+        return replace(self.explainer, samples=least) if few and self.explainer.samples < least else self.explainer
+
+    def _read(self, question: Question, explanation: Any, words: int) -> Attribution:
         if not isinstance(explanation, Explanation):
             raise TypeError("an explainer of texts must return an Explanation of its question, got "
                             f"{type(explanation).__name__}")
-        return self._scaled(explanation.scores, words, explanation.scores)
+        return self._scaled(question, explanation.scores, words, explanation.scores)
 
-    def _scaled(self, scores: Floats, words: int, places: Floats) -> Attribution:
+    def _scaled(self, question: Question, scores: Floats, words: int, places: Floats) -> Attribution:
         if not np.isfinite(scores).all():
             raise ValueError("an explainer must give finite scores, got NaN or infinite ones")
+        if np.abs(places).max(initial=0.0) <= _rounding(question.original):  # divided by their length they would be something
+            scores, places = np.zeros_like(scores), np.zeros_like(places)
         of_words = np.zeros(words)
         of_words[:len(scores)] = scores[:words]
         return Attribution(unit(of_words), unit(places)) if self.unit_length else Attribution(of_words, np.asarray(places))
+
+
+def _rounding(scores: Floats) -> float:
+    """Up to which size a model's scores of this kind differ by rounding alone."""
+    single = np.array_equal(scores, scores.astype(np.float32))
+    return (1e-6 if single else 1e-9) * max(float(np.abs(scores).max(initial=0.0)), 1.0)
 
 
 def _in_order(values: Floats, spans: Sequence[Span | None], question: Question, scores: Floats) -> Floats:
