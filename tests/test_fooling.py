@@ -302,3 +302,11 @@ def test_an_objective_that_was_not_asked_for_is_refused():
     found = fool(bag({"good": 0.2}), samples=60, max_ratio=np.float32(0.5))
     with pytest.raises(ValueError, match="one of this run's"):
         found.texts("l2")
+
+
+def test_where_nothing_can_be_chosen_that_is_said_and_nothing_else():
+    constant = wt.model(lambda texts: np.full(len(texts), 0.7), threshold=0.5, output="probability")
+    found = fool(constant, explainer="occlusion", objective=["lom", "random"])
+    assert found.verdicts() == ["No swap could be chosen by centre of mass (ΔLOM): the scores of every candidate cancel out, or are all 0."]
+    alone = fool(constant, explainer="occlusion", objective="lom")
+    assert all("scores cancel out" in row["error"] for row in alone.texts())

@@ -78,8 +78,10 @@ def _seen(row: Row, what: str) -> float:
 
 def mean_of(some: Sequence[Row], value: Callable[[Row], float]) -> dict[str, Any]:
     """The mean over levels with its interval; levels of one text are no news of each other."""
-    found = asdict(stats.rate([value(row) for row in some], [row.text for row in some], grain=GRAIN)) if some else {}
-    return found or {"value": None, "low": None, "high": None, "n": 0, "sources": 0}
+    values = [value(row) for row in some]
+    if all(map(math.isnan, values)):
+        return {"value": None, "low": None, "high": None, "n": 0, "sources": 0}
+    return asdict(stats.rate(values, [row.text for row in some], grain=GRAIN))
 
 
 def fragile(store: Store) -> dict[str, Any]:
@@ -98,12 +100,15 @@ def fragile(store: Store) -> dict[str, Any]:
                            "2 different ones are needed."]
         return dict(plain({**found, "notes": found["notes"] + _left_out(counts)}))
     attacked = {name: some for name in asked if (some := list(rows(fine, name)))}
+    if not attacked:
+        found["answer"] = [_nothing_chosen(name) for name in asked]
+        return dict(plain({**found, "notes": found["notes"] + _left_out(counts)}))
     tests = comparisons(attacked)
     found["tests"] = tests
     found["curves"] = {what: curves(fine, attacked, what) for what in MEASURES}
     found["answer"] = [words for name in asked for words in (
         _said(name, attacked[name], tests, spec["explainer"]) if name in attacked else
-        [f"No swap could be chosen by {OBJECTIVES[name]}: the scores of every candidate cancel out, or are all 0."])]
+        [_nothing_chosen(name)])]
     found["charts"] = [_chart(found["curves"]["rank"], attacked, "rank")]
     names = [name for name in attacked if name != RANDOM]
     found["tables"] = [*(_table(name, attacked[name], what) for name in attacked for what in MEASURES), _test_table(tests),
@@ -166,7 +171,8 @@ def number(value: Any, signed: bool = False) -> str:
     """A correlation as it is printed: .65."""
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value:{'+' if signed else ''}.2f}".replace("0.", ".", 1).replace("-", "−")
+    text = f"{value:{'+' if signed else ''}.2f}"
+    return (text.replace("0.", ".", 1) if abs(value) < 1 else text).replace("-", "−")
 
 
 def _range(one: Mapping[str, Any], signed: bool = False) -> str:
@@ -178,13 +184,14 @@ def _said(name: str, some: Sequence[Row], tests: Sequence[Mapping[str, Any]], ex
     of = {t["beside"]: t for t in tests if t["objective"] == name}
     left, first = mean_of(some, lambda row: clipped(row.level["rank"])), [row for row in some if row.bucket == 0]
     texts = len({row.text for row in some})
-    words = [f"Swaps chosen by {OBJECTIVES[name]} keep the label, and of the order of words by {explainer} a rank correlation "
+    chosen = "Random swaps" if name == RANDOM else f"Swaps chosen by {OBJECTIVES[name]}"
+    words = [f"{chosen} keep the label, and of the order of words by {explainer} a rank correlation "
              f"of {_range(left)} is left, over {texts} texts and all shares of words"
              + (f"; with up to 10 % of the words {_range(mean_of(first, lambda row: clipped(row.level['rank'])))}." if first
                 else ".")]
     words += [_beyond_chance(of["chance"])] if "chance" in of else []
     noise = mean_of(some, lambda row: clipped(row.noise["rank"]))
-    if noise["value"] is not None and noise["value"] > 1 - 1e-9:
+    if all(row.noise["rank"] > 1 - 1e-9 and row.noise["l2"] <= 1e-9 for row in some):
         words.append(f"{explainer} draws nothing here: asked twice about the same text it says the same.")
     else:
         told = {"more": "the swaps do more than that", "none": "its noise explains all of the drop",
@@ -193,6 +200,10 @@ def _said(name: str, some: Sequence[Row], tests: Sequence[Mapping[str, Any]], ex
                      f"({_range(of['noise'], True)}).")
     words.append(_blame(some, of["model"], explainer))
     return words
+
+
+def _nothing_chosen(name: str) -> str:
+    return f"No swap could be chosen by {OBJECTIVES[name]}: the scores of every candidate cancel out, or are all 0."
 
 
 def _beyond_chance(chance: Mapping[str, Any]) -> str:
@@ -219,16 +230,22 @@ def _blame(some: Sequence[Row], test: Mapping[str, Any], explainer: str) -> str:
                 f"explainer's{own_noise}.")
     if test["call"] in ("none", "less") or drop <= model + NEXT_TO_NOTHING:
         return f"{head}all may be the model's: its answers moved as far as what {explainer} says of them."
-    return f"{head}{number(min(model, drop))} is the model's; whether the rest is the explainer's is undecided."
+    return f"{head}{number(model)} is the model's; whether the rest is the explainer's is undecided."
+
+
+def _texts(n: int) -> str:
+    return f"{n} text{'' if n == 1 else 's'}"
 
 
 def _left_out(counts: Mapping[str, int]) -> list[str]:
     notes = []
     if counts[NOTHING]:
-        notes.append(f"In {counts[NOTHING]} texts there was nothing to swap: no word had a candidate that kept the label and "
-                     "every constraint. They say nothing for or against the explainer, and are left out.")
+        notes.append(f"In {_texts(counts[NOTHING])} there was nothing to swap: no word had a candidate that kept the label "
+                     "and every constraint, or whose explanation could be told apart. They say nothing for or against the "
+                     "explainer, and are left out.")
     if counts["wrong"]:
-        notes.append(f"{counts['wrong']} texts are left out, for the model does not give them their true label, which this "
+        verb = "is" if counts["wrong"] == 1 else "are"
+        notes.append(f"{_texts(counts['wrong'])} {verb} left out, for the model does not give the true label, which this "
                      "variant keeps.")
     return notes
 
@@ -241,13 +258,13 @@ def _cautions(spec: Mapping[str, Any], fine: Records, attacked: Mapping[str, Seq
         outside = np.mean([bool(row.level["outside"]) for row in attacked["lom"]]) if attacked["lom"] else 0.0
         if outside > 0.05:
             notes.append("Scores have signs, and where they nearly cancel out their centre of mass lies outside of the text: "
-                         f"in {outside:.0%} of the levels chosen by it. There it measures cancellation more than place.")
+                         f"in {100 * outside:.0f} % of the levels chosen by it. There it measures cancellation, not place.")
     different = len({r["text"] for r in fine})
     if different < len(fine):
         notes.append(f"Of {len(fine)} texts {different} differ; the same text again is no new evidence.")
     cut = sum(r["left_out"] > 0 for r in fine)
     if cut:
-        notes.append(f"{cut} texts are longer than what the model reads; what it does not read was left out.")
+        notes.append(f"Of {_texts(cut)}, longer than what the model reads, the rest was left out.")
     if "sentence_similarity" in str(spec["constraints"]) or "SentenceSimilarity" in str(spec["constraints"]):
         notes.append("Swapped words mean the same by a thesaurus and a sentence encoder, which both take some opposites for "
                      "alike: read the texts before believing that their meaning was kept.")
