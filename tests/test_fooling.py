@@ -310,3 +310,15 @@ def test_where_nothing_can_be_chosen_that_is_said_and_nothing_else():
     assert found.verdicts() == ["No swap could be chosen by centre of mass (ΔLOM): the scores of every candidate cancel out, or are all 0."]
     alone = fool(constant, explainer="occlusion", objective="lom")
     assert all("scores cancel out" in row["error"] for row in alone.texts())
+
+
+def test_a_run_that_is_not_finished_says_so(tmp_path):
+    fool(bag({"good": 0.2}), out=tmp_path / "run", samples=60, block=1)
+    next((tmp_path / "run" / "records").iterdir()).unlink()
+    assert Fooled.open(tmp_path / "run").findings["notes"][0] == "The run is not finished: 3 of 4 texts so far."
+
+
+def test_rows_of_texts_have_the_same_keys_whatever_came_of_them():
+    rows = fool(bag({"good": 0.2}), [*TEXTS[:2], "word", "nothing here"], samples="auto").texts()
+    assert [row["status"] for row in rows] == ["ok", "ok", "failed", "nothing to swap"]
+    assert len({tuple(sorted(row)) for row in rows}) == 1

@@ -109,7 +109,8 @@ def _told(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {key: record.get(key) for key in ("case", "name", "status", "text", "label_name", "score", "error")}
     levels = (record.get("paths", {}).get(name) or [[]])[0]
     if not levels:
-        return {**found, "fooled": None, "swaps": []}
+        nothing = dict.fromkeys(("fooled_score", "ratio", "rank", "top", "lom", "l2"))
+        return {**found, "fooled": None, "swaps": [], **nothing}
     last = levels[-1]
     # Of the text itself: the authors' paths are no chains of their own levels.
     after = Written.of(last["text"]).words
@@ -179,7 +180,7 @@ def victim_of(explainer: Any, options: Mapping[str, Any] | None = None, normalis
     given = dict(options or {})
     name = explainer if isinstance(explainer, str) else str(getattr(explainer, "name", type(explainer).__name__.lower()))
     if explainer == "lime":
-        given = {**LIME, **given}
+        given = {**LIME, **({"design": "stratified"} if given.get("samples") == "auto" else {}), **given}
     if isinstance(explainer, str) and explainer in NAMES and NAMES[explainer].goal == "nothing":
         raise ValueError(f"{explainer} knows nothing of the model, so that there is nothing to fool; name an explainer such as "
                          "lime or integrated_gradients")

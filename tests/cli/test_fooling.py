@@ -74,3 +74,11 @@ def test_an_empty_file_of_vectors_is_told_as_that(place, capsys):
     (place / "empty.txt").write_text("", encoding="utf-8")
     assert run(place, "--candidates", f"vectors:{place}/empty.txt") == 2
     assert "empty.txt" in capsys.readouterr().err
+
+
+def test_failed_texts_are_told_beside_a_page_and_a_missing_file_of_labels_is_named(place, capsys):
+    (place / "texts.txt").write_text("a good film with a long story\nword\nthe acting in this film is bad\n", encoding="utf-8")
+    assert run(place, "--html", f"{place}/page.html") == 1
+    assert "text 00001 failed: ValueError: a text must have at least two words" in capsys.readouterr().err
+    assert run(place, "--labels", "nowhere.txt") == 2
+    assert "--labels must name a file" in capsys.readouterr().err

@@ -62,6 +62,8 @@ def _fool(options: argparse.Namespace) -> int:
     given = {name: getattr(options, name) for name in ("steps", "pooling") if getattr(options, name) is not None}
     if options.samples is not None:
         given["samples"] = reading.number(options.samples)
+    if options.labels is not None and not Path(options.labels).is_file():
+        raise ValueError(f"--labels must name a file with one class a line, got {options.labels!r}, which does not exist")
     labels = None if options.labels is None else [reading.number(line.strip()) for line in
                                                   Path(options.labels).read_text(encoding="utf-8").splitlines() if line.strip()]
     try:
@@ -115,4 +117,6 @@ def _show(found: Fooled, options: argparse.Namespace) -> int:
         print(json.dumps(found.to_json()))
     else:
         print(found if not options.html else "\n".join(found.verdicts()))
+    for one in found.findings["failures"] if options.html or options.json else ():
+        print(f"whytrust: text {one['case']} failed: {one['error']}", file=sys.stderr)
     return 1 if found.findings["cases"]["failed"] else 0

@@ -95,6 +95,9 @@ def fragile(store: Store) -> dict[str, Any]:
         "answer": [], "tables": [], "charts": [], "notes": list(store.problems), **common(store, records), **counts,
         "explainer": spec["explainer"], "settings": _settings(store)}
     fine = [r for r in records if r["status"] == "ok"]
+    cases = found["cases"]
+    if cases["done"] < cases["of"]:
+        found["notes"].insert(0, f"The run is not finished: {cases['done']} of {cases['of']} texts so far.")
     if len({r["text"] for r in fine}) < 2:
         found["answer"] = [f"Nothing can be said: words could be swapped in {len(fine)} of {len(records)} texts, and at least "
                            "2 different ones are needed."]
