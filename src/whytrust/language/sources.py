@@ -12,7 +12,7 @@ from whytrust.language.masked import MaskedWords
 from whytrust.language.thesaurus import Thesaurus
 from whytrust.language.vectors import NearestWords, WordVectors
 from whytrust.language.wordnet import WordNet
-from whytrust.language.written import Candidates, Written
+from whytrust.language.written import Candidates, Written, fit_to_stand
 
 _MADE: dict[str, Callable[[str], Candidates]] = {
     "thesaurus": lambda _: Thesaurus.roget(), "pairs": Thesaurus.pairs, "wordnet": lambda folder: WordNet(folder or None),
@@ -56,8 +56,8 @@ class OwnWords:
         return str(getattr(self.words, "__name__", type(self.words).__name__))
 
     def __call__(self, text: Written, place: int) -> list[str]:
-        """The function's words in its order; whoever swaps leaves out what cannot stand there."""
-        return self.words(text, place)  # type: ignore[return-value]
+        """The function's words in its order, without what cannot stand there."""
+        return fit_to_stand(self.words(text, place), text.words[place], self.name)
 
 
 def candidates_of(given: Any = None) -> Candidates:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from whytrust.domains.text import Span, TextParts, words
 
@@ -72,3 +72,17 @@ class Candidates(Protocol):
 def is_one_word(word: str) -> bool:
     """Would the word be one word in a text?"""
     return list(words(word)) == [(0, len(word))]
+
+
+def fit_to_stand(found: Any, word: str, source: str) -> list[str]:
+    """A source's words without what cannot be swapped in: the word itself, what is no one word, repeats."""
+    if found is None or isinstance(found, str | set | frozenset | Mapping) or not isinstance(found, Iterable):
+        raise TypeError(f"{source} must give a list of words, best first, for a text and a place, got {found!r:.60}")
+    words = list(found)
+    if not all(isinstance(one, str) for one in words):
+        raise TypeError(f"{source} must give words, got {next(one for one in words if not isinstance(one, str))!r:.60}")
+    kept = dict[str, str]()
+    for one in words:
+        if is_one_word(one) and one.lower() != word.lower():
+            kept.setdefault(one.lower(), one)
+    return list(kept.values())

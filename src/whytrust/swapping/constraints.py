@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -15,7 +15,7 @@ from whytrust.language import sentences
 from whytrust.language.stop_words import STOP_WORDS
 from whytrust.language.tags import tag
 from whytrust.language.vectors import WordVectors
-from whytrust.language.written import Candidates, Written, is_one_word
+from whytrust.language.written import Candidates, Written, fit_to_stand
 from whytrust.swapping import RULES
 
 
@@ -238,20 +238,6 @@ def looked_up(source: Candidates, constraints: Sequence[Constraint], original: W
     early = [one for one in constraints if isinstance(one, NoRepeat | NoStopWords)]
     open_to_all = all(one.allows(original, current, place, [""])[0] for one in early)
     return fit_to_stand(source(current, place), current.words[place], source.name) if open_to_all else []
-
-
-def fit_to_stand(found: Any, word: str, source: str) -> list[str]:
-    """A source's words without what cannot be swapped in: the word itself, what is no one word, repeats."""
-    if found is None or isinstance(found, str | set | frozenset | Mapping) or not isinstance(found, Iterable):
-        raise TypeError(f"{source} must give a list of words, best first, for a text and a place, got {found!r:.60}")
-    words = list(found)
-    if not all(isinstance(one, str) for one in words):
-        raise TypeError(f"{source} must give words, got {next(one for one in words if not isinstance(one, str))!r:.60}")
-    kept = dict[str, str]()
-    for one in words:
-        if is_one_word(one) and one.lower() != word.lower():
-            kept.setdefault(one.lower(), one)
-    return list(kept.values())
 
 
 def _check_share(name: str, value: Any) -> None:
