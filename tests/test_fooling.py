@@ -211,8 +211,8 @@ def test_an_objective_may_be_chance_alone():
 
 
 def test_rules_and_sources_pickle():
-    pickle.loads(pickle.dumps(NoStopWords()))
-    pickle.loads(pickle.dumps(EXACT))
+    for one in (NoStopWords(), EXACT, SAME):
+        assert pickle.loads(pickle.dumps(one)) == one
 
 
 # --- odd models and odd calls that once went wrong -----------------------------------------------------------------------
