@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import importlib.metadata
-import json
 import os
-import platform
 import sys
 import warnings
 from pathlib import Path
@@ -16,7 +12,6 @@ for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
     os.environ[f"{_library}_NUM_THREADS"] = "1"
 
 HERE = Path(__file__).parent
-PACKAGES = ("whytrust", "lime", "captum", "numpy", "scipy", "scikit-learn", "torch")
 PEER_SAMPLES = (800, 1600, 3200, 6400)
 REPEATS = 20
 OUR_SAMPLES = (100, 141, 200, 283, 400, 566, 800, 1131, 1600, 2263, 3200, 4525, 6400)
@@ -26,9 +21,9 @@ def main() -> None:
     asked = _arguments()
     import torch
 
-    from benchmarks import calls, cases, flips, fragile, gradients, memory, picks, picture, speed, table
+    from benchmarks import calls, cases, flips, fragile, gradients, kept, memory, picks, picture, speed, table
 
-    measured = _fingerprint()  # of the code that was just imported
+    measured = kept.fingerprint()  # of the code that was just imported
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=FutureWarning)  # of lime and captum
     inputs = 1 if asked.quick else 5
@@ -53,21 +48,14 @@ def main() -> None:
           table.steps_table(of_steps), table.flips_table(turned), table.picks_table(picked),
           table.fragile_table(fooled), sep="\n\n")
     asked.into.mkdir(parents=True, exist_ok=True)
-    versions = {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in PACKAGES}}
-    whole = {"versions": versions, "source_sha256": measured, "calls_to_accuracy": results, "speed": times,
+    whole = {"versions": kept.versions(), "source_sha256": measured, "calls_to_accuracy": results, "speed": times,
              "memory": weights, "gradients": pulled, "memory_of_steps": of_steps, "flips": turned, "picks": picked,
              "fragile": fooled}
-    (asked.into / "results.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    kept.write(whole, asked.into / "results.json")
     picture.draw(results, asked.into / "calls_to_accuracy.png")
     print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)
-    if _fingerprint() != measured:
+    if kept.fingerprint() != measured:
         print("src/whytrust was edited meanwhile: these numbers are of the code as it was at the start", file=sys.stderr)
-
-
-def _fingerprint() -> str:
-    """Which code was measured: a hash of whytrust's source files."""
-    files = sorted((HERE.parent / "src" / "whytrust").rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def _arguments() -> argparse.Namespace:

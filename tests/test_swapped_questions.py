@@ -1,14 +1,12 @@
 """Questions about texts that differ in one word: what is known of one is known of the other, and nothing else is."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from whytrust import api
 from whytrust.core import generator
 from whytrust.domains.text import TextParts
-from whytrust.explainers.lime import Lime
 from whytrust.question import Question
 
 WORDS = ("good", "bad", "film", "very", "not", "dull", "fine", "plot", "it", "was")
@@ -49,20 +47,3 @@ def test_masks_that_hide_the_swapped_word_are_not_asked_again():
     before = sum(counted)
     swapped.score(masks, generator(0))
     assert sum(counted) - before == int(masks[~masks.all(axis=1), 3].sum())
-
-
-@pytest.mark.parametrize("lime", [Lime(samples=200, features="all", variant="reference"),
-                                  Lime(samples=200, features="all", variant="reference", design="plain", surrogate=False)])
-def test_growing_shares_end_with_the_explanation_itself(lime):
-    model = api.model(crooked, threshold=0.5, output="probability")
-    found = list(lime.refining(asked(model, "it was a good film with a fine plot")[0], generator(3), (0.25, 0.5)))
-    whole = lime(asked(model, "it was a good film with a fine plot")[0], generator(3))
-    assert len(found) == 3
-    np.testing.assert_array_equal(found[-1].scores, whole.scores)
-    assert found[0].settings["samples"] < found[1].settings["samples"] < found[2].settings["samples"]
-
-
-def test_samples_that_cannot_grow_are_taken_at_once():
-    model, lime = api.model(crooked, threshold=0.5, output="probability"), Lime(samples="auto")
-    found = list(lime.refining(asked(model, "it was a good film with a fine plot")[0], generator(3), (0.25, 0.5)))
-    assert len(found) == 1

@@ -273,7 +273,7 @@ def _variant(given: Any) -> str:
 def _racing(given: Any, victim: Victim) -> Racing | None:
     if not isinstance(given, bool | Racing):
         raise ValueError(f"racing must be True, False or a Racing(…), got {given!r}")
-    if given is not False and (not victim.races or getattr(victim.explainer, "samples", None) == "auto"):
+    if given is not False and not victim.races:
         raise ValueError("racing gives up candidates after a share of their samples, and this explainer has no fixed number of "
                          "them; leave it out")
     return given if isinstance(given, Racing) else Racing() if given else None

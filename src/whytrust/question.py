@@ -212,7 +212,7 @@ class Question:
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
             opened = self.model.opened(self.parts) if len(first) >= WORTH_OPENING else None
-            keys, masks = _distinct(first if opened is None else _probes(first))
+            keys, masks = distinct(first if opened is None else _probes(first))
             masks = masks[: next(self._chunks(len(masks) + 1)).stop - 1]
             scores = self._model(self.parts.compose(np.vstack([ones, masks]), rng))
             self.memory.original, self.memory.ahead = scores[0], (keys[:len(masks)], scores[1:])
@@ -277,7 +277,7 @@ class Question:
 
     def _seek_shortcut(self, masks: Masks, rng: np.random.Generator) -> None:
         """Open the model where that can be done, and ask it what the shortcut will be checked on."""
-        opened, (keys, probes) = self.model.opened(self.parts), _distinct(_probes(masks))
+        opened, (keys, probes) = self.model.opened(self.parts), distinct(_probes(masks))
         if opened is not None and len(probes):
             scores = self._model(self.parts.compose(probes, rng))
             self.memory.shortcut = Shortcut(opened, probes, scores)
@@ -361,7 +361,7 @@ def _probes(masks: Masks) -> Masks:
     return masks[changed[np.linspace(0, len(changed) - 1, PROBES).astype(np.intp)] if len(changed) else changed]
 
 
-def _distinct(masks: Masks) -> tuple[list[bytes], Masks]:
+def distinct(masks: Masks) -> tuple[list[bytes], Masks]:
     """Each mask once, and its name, without the one that hides nothing."""
     each = dict(zip(_keys(masks), range(len(masks)), strict=True))
     each.pop(_whole(masks.shape[1]), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -98,44 +98,6 @@ class Lime:
         found = self._evidence(question, setting, rng)
         fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
         return _explain(question, setting, found, fit, self)
-
-    def refining(self, question: Question, rng: np.random.Generator, shares: Sequence[float]) -> Iterator[Explanation]:
-        """Explanations from growing shares of the samples, each of which begins with those before; the last is of them all.
-
-        Whoever compares many inputs can stop early where a few samples suffice. Ends at once where samples cannot grow.
-        """
-        setting = self.settle(question)
-        if setting.sampling == "draws" or setting.auto or question.d < 2:
-            yield self(question, rng)
-            return
-        sample = self._growing(question, setting, rng)
-        for share in (*shares, 1.0):
-            found = sample(share)
-            fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
-            yield _explain(question, setting, found, fit, self)
-
-    def _growing(self, question: Question, setting: Setting, rng: np.random.Generator) -> Callable[[float], Evidence]:
-        """What is known from a share of the samples; at least so many that every part can be weighed."""
-        def enough(share: float, total: int) -> int:
-            return min(max(math.ceil(share * total), question.d + 3), total)
-
-        ones = np.ones(question.d)
-        if self.design == "plain":
-            masks, weights = plain_masks(question.d, setting.sampling, setting.kernel, setting.samples, rng)
-
-            def of_plain(share: float) -> Evidence:
-                some = slice(enough(share, len(masks)))
-                scores = question.score(masks[some], rng)
-                return Evidence(local.plain_sample(masks[some].astype(np.float64), scores, weights[some]), None, ones)
-
-            return of_plain
-        plan, known = self._plan(question, setting, rng), list[Floats]()
-
-        def of_strata(share: float) -> Evidence:
-            sample = plan.ask(enough(share, plan.total), lambda masks: question.score(masks, rng), known)
-            return Evidence(sample, adjust(sample, plan) if self.surrogate else None, ones)
-
-        return of_strata
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Have the first samples asked together with the input itself, before the target is known."""

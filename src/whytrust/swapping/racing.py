@@ -1,29 +1,34 @@
-"""Candidates that race: all are explained from a few samples, those clearly behind are given up, the others go on."""
+"""Candidates that race: a few answers of each say how it would end, those clearly behind are given up, the others go on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from whytrust.swapping.victims import Attribution
+import numpy as np
 
-Runner = Callable[[Sequence[float]], Iterator[Attribution]]
-"""From growing shares of the samples to explanations from them."""
+from whytrust.core import Floats, Masks, generator
+from whytrust.question import Question
+from whytrust.swapping.sharing import imagined, together
+
+RIDGE = 10.0
+"""How hard the guess is held back where few answers are known; masks are 0 or 1."""
 
 
 @dataclass(frozen=True)
 class Racing:
     """Which candidate comes out furthest, without asking everything about all of them?
 
-    After each share of the samples those go on that are among the best `keep` of all who began. All see the same masks, so
-    that what noise there is moves them alike. It may give up the one that would have won: by the distance of scores hardly
-    ever, by centres of mass, which jump where scores nearly cancel out, now and then.
+    A candidate differs from the text before it in one word, and that text has answered every mask. How far the candidate's
+    answers differ is seen on a share of the masks, and guessed for the others by a line in the words they show. So each can
+    be explained early as if all were known; after each share those go on that are among the best `keep` of all who began.
+    Who is left at the end is asked everything. It may give up the one that would have won.
     """
 
-    shares: tuple[float, ...] = (0.2, 0.4, 0.75)
-    keep: tuple[float, ...] = (0.8, 0.5, 0.4)
-    least: int = 8  # that go on in any case
+    shares: tuple[float, ...] = (0.2, 0.5)
+    keep: tuple[float, ...] = (0.4, 0.2)
+    least: int = 4  # that go on in any case
 
     def __post_init__(self) -> None:
         """Refuse what is no race."""
@@ -32,19 +37,34 @@ class Racing:
             raise ValueError("a race must have rising shares of the samples between 0 and 1, for each the share of candidates "
                              f"that go on, and at least one that does, got {self}")
 
-    def __call__(self, runners: Sequence[Runner], original: Runner,
-                 objective: Callable[[Attribution, Attribution], float]) -> list[Attribution | None]:
-        """What was said at last of each; None of those that were given up.
+    def __call__(self, questions: Sequence[Question], parent: Question, place: int, masks: Masks,
+                 far: Callable[[Question], float]) -> list[int]:
+        """Which of the questions are left; they differ from the parent at `place`, and all will be asked these masks.
 
-        Each is held against the original from as many samples. Where an explainer cannot say anything early, all go on.
+        `far` is how far the explanation of a question has moved.
         """
-        running, before = {i: runner(self.shares) for i, runner in enumerate(runners)}, list(original(self.shares))
-        if len(before) <= len(self.keep):
-            return [list(one)[-1] for one in running.values()]
-        for keep, then in zip(self.keep, before, strict=False):
-            now = {i: objective(then, next(one)) for i, one in running.items()}
-            most = max(math.ceil(keep * len(runners)), self.least)
-            order = sorted(now, key=lambda i: (-math.inf if math.isnan(now[i]) else now[i], -i), reverse=True)
-            running = {i: running[i] for i in sorted(order[:most])}
-        said = {i: next(one) for i, one in running.items()}
-        return [said.get(i) for i in range(len(runners))]
+        shown = masks[masks[:, place]]  # the others show the parent's text, and what it says of them is known
+        shown = shown[generator(0, "race").permutation(len(shown))]  # an explainer may go from small masks to large ones
+        together(questions, masks[~masks[:, place]])  # where nothing was handed on
+        before = parent.outputs(shown)[:, 0]
+        running = list(range(len(questions)))
+        for share, keep in zip(self.shares, self.keep, strict=True):
+            most, asked = max(math.ceil(keep * len(questions)), self.least), math.ceil(share * len(shown))
+            if most >= len(running):
+                continue
+            together([questions[i] for i in running], shown[:asked])
+            moved = np.array([questions[i].outputs(shown[:asked])[:, 0] - before[:asked] for i in running])
+            guessed = before[asked:] + _guessed(shown, moved)
+            now = [far(imagined(questions[i], shown[asked:], one)) for i, one in zip(running, guessed, strict=True)]
+            order = sorted(range(len(running)), key=lambda k: (-math.inf if math.isnan(now[k]) else now[k], -k), reverse=True)
+            running = sorted(running[k] for k in order[:most])
+        return running
+
+
+def _guessed(masks: Masks, moved: Floats) -> Floats:
+    """How far answers to the later masks would move, from how far those to the first did, by ridge regression."""
+    rows, rest = masks[:moved.shape[1]].astype(np.float64), masks[moved.shape[1]:].astype(np.float64)
+    centre, middle = rows.mean(axis=0), moved.mean(axis=1, keepdims=True)
+    rows, rest = rows - centre, rest - centre
+    slopes = np.linalg.solve(rows.T @ rows + RIDGE * np.eye(rows.shape[1]), rows.T @ (moved - middle).T)
+    return np.asarray(middle + (rest @ slopes).T)

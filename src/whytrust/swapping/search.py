@@ -7,7 +7,6 @@ answered already: about half of what each explanation would ask.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Floats, generator
+from whytrust.core import Floats, Masks, generator
 from whytrust.language.written import Candidates, Written
 from whytrust.measures.agreement import distance, mass_shift, moment
 from whytrust.question import Question
 from whytrust.swapping.asking import Asking, OnCalls, Swap, importance, most_swaps, read_by
 from whytrust.swapping.constraints import AT_ONCE, Constraint, allowed, looked_up, proposed
 from whytrust.swapping.racing import Racing
+from whytrust.swapping.sharing import Noted, together
 from whytrust.swapping.victims import Attribution, Victim
 
 Objective = Callable[[Attribution, Attribution], float]
@@ -80,6 +80,7 @@ class Search:
     label: int | None = None  # that must be kept; None is what the model says
     batch_size: int | None = None
     ask: Asking = field(init=False, repr=False)
+    pools: dict[int, tuple[int, list[Candidate]]] = field(default_factory=dict, init=False, repr=False)  # of the text itself
 
     def __post_init__(self) -> None:
         """One counter of calls for the whole search."""
@@ -110,7 +111,13 @@ class Search:
     @cached_property
     def said(self) -> Attribution:
         """What the victim says of the text itself."""
-        return self.explained(self.question)
+        return self._noted[0]
+
+    @cached_property
+    def _noted(self) -> tuple[Attribution, Masks]:
+        """(what the victim says of the text itself, the masks that it asks): it will ask the same of every candidate."""
+        noted = Noted.of(self.question)
+        return self.explained(noted), noted.asked
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -147,7 +154,7 @@ class Search:
     def _best(self, current: Written, question: Question, place: int, objective: Objective) -> Level | None:
         """The candidate for a place that moves the explanation furthest."""
         asked, pool = self.pool(current, question, place)
-        found = self.furthest(pool, objective) if pool else None
+        found = self.furthest(pool, question, objective) if pool else None
         return None if found is None else Level(found[0], asked, len(pool), found[1], tuple(one.text.text for one in pool))
 
     def _by_chance(self, current: Written, question: Question, place: int, rng: np.random.Generator) -> Level | None:
@@ -162,9 +169,17 @@ class Search:
         return None
 
     def pool(self, current: Written, question: Question, place: int) -> tuple[int, list[Candidate]]:
-        """(how many words the constraints allow at a place, the candidates that keep the label)."""
+        """(how many words the constraints allow at a place, the candidates that keep the label).
+
+        Every path begins at the text itself: what was asked of its candidates is kept for the next path.
+        """
+        if current is self.text and place in self.pools:
+            return self.pools[place]
         words = proposed(self.candidates, self.constraints, self.text, current, place)
-        return len(words), self._keeping(current, question, place, words)
+        found = len(words), self._keeping(current, question, place, words)
+        if current is self.text:
+            self.pools[place] = found
+        return found
 
     def _keeping(self, current: Written, question: Question, place: int, words: Sequence[str]) -> list[Candidate]:
         """Those of the words that keep the label: that is looked at before anything is explained."""
@@ -188,11 +203,11 @@ class Search:
 
         def choose(current: Written, question: Question, place: int) -> Level | None:
             asked, pool = self.pool(current, question, place)
-            lead = ahead.furthest(pool, AUTHORS["lom"]) if pool else None
+            lead = ahead.furthest(pool, question, AUTHORS["lom"]) if pool else None
             texts = tuple(one.text.text for one in pool)
             picked.clear()
             for name in (name for name in objectives if lead is not None and name != RANDOM):
-                found = self.furthest(pool, AUTHORS[name])
+                found = self.furthest(pool, question, AUTHORS[name])
                 if found is not None:
                     picked[name] = Level(found[0], asked, len(pool), found[1], texts)
             if lead is not None:
@@ -202,19 +217,18 @@ class Search:
         for _ in self._path(choose):
             yield dict(picked)
 
-    def furthest(self, pool: list[Candidate], objective: Objective) -> tuple[Candidate, float] | None:
+    def furthest(self, pool: list[Candidate], question: Question, objective: Objective) -> tuple[Candidate, float] | None:
         """The candidate whose explanation is furthest from the original's; the first of equals, None where none can be told."""
-        said: Sequence[Attribution | None]
-        if self.racing is not None and self.victim.races and len(pool) > 1:
-            said = self.racing([self._runner(one.question) for one in pool], self._runner(self.question), objective)
-        else:
-            said = [self.explained(one.question) for one in pool]
-        far = np.array([math.nan if one is None else objective(self.said, one) for one in said])
+        masks = self._noted[1]
+        alike = all(one.d == len(masks.T) for one in (question, *(one.question for one in pool)))  # no word was pushed out
+        if self.racing is not None and len(masks) and alike:
+            left = self.racing([one.question for one in pool], question, pool[0].swap.place, masks,
+                               lambda one: objective(self.said, self.explained(one)))
+            pool = [pool[i] for i in left]
+        together([one.question for one in pool if one.question.d == masks.shape[1]], masks)
+        said = [self.explained(one.question) for one in pool]
+        far = np.array([objective(self.said, one) for one in said])
         if np.isnan(far).all():
             return None
         best = int(np.nanargmax(far))
         return replace(pool[best], said=said[best]), float(far[best])
-
-    def _runner(self, question: Question) -> Callable[[Sequence[float]], Iterator[Attribution]]:
-        rng = generator(self.seed, self.case, "search")
-        return lambda shares: self.victim.refining(question, rng, len(self.text), shares)

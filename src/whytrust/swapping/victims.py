@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,8 +41,8 @@ class Victim:
 
     @property
     def races(self) -> bool:
-        """Can it say something early, from a share of its samples?"""
-        return hasattr(self.explainer, "refining")
+        """Does it ask a fixed number of masks, so that it can be guessed from some of them what it would say?"""
+        return not isinstance(self.explainer, Pooled) and getattr(self.explainer, "samples", None) != "auto"
 
     def __call__(self, question: Question, rng: np.random.Generator, words: int) -> Attribution:
         """What it says of a text of so many words; those that the model has not read have 0."""
@@ -50,11 +50,6 @@ class Victim:
             values, spans, scores = self.explainer.of_tokens(question, rng)
             return self._scaled(question, scores, words, _in_order(values, spans, question, scores))
         return self._read(question, self._for(question)(question, rng), words)
-
-    def refining(self, question: Question, rng: np.random.Generator, words: int,
-                 shares: Sequence[float]) -> Iterator[Attribution]:
-        """The same from growing shares of its samples."""
-        return (self._read(question, e, words) for e in self._for(question).refining(question, rng, shares))
 
     def _for(self, question: Question) -> Any:
         """The explainer, with as many samples as it takes to weigh every word of a very long text."""
