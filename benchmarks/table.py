@@ -102,8 +102,9 @@ def flips_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def fragile_table(rows: Sequence[dict[str, Any]]) -> str:
-    """A row a way to search and objective: forward time and model calls beside the naive loop, paths kept, sentences an hour."""
-    body = [(row["way"], row["objective"], str(row["sentences"]), f"**{row['ratio']:.2f}** ({row['least']:.2f} – {row['most']:.2f})",
+    """A row a way to search and objective: forward time and calls beside the naive loop, paths kept, sentences an hour."""
+    body = [(row["way"], row["objective"], str(row["sentences"]),
+             f"**{row['ratio']:.2f}** ({row['least']:.2f} – {row['most']:.2f})",
              f"{row['calls']:.2f}", "—" if row["same_paths"] is None else f"{row['same_paths']:.0%} of {row['raced']}",
              f"{row['an_hour']:.0f}",
              f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}") for row in rows]

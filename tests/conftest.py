@@ -4,11 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `whitebox`, their shared models
 
 # One thread is faster than two on the small nets of the tests, and two test workers do not fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes depends on what else the machine does: no test is timed.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -69,7 +69,8 @@ def test_a_pipeline_of_scikit_learn_is_fooled_end_to_end(tmp_path):
         assert before == after
         assert len(row["swaps"]) <= 0.5 * len(row["text"].split())
     assert "rank correlation" in str(found)
-    assert found.table()[0]["words swapped"] == "0–10 %"
+    assert found.table()[0]["words swapped"] == "10–20 %"  # no text has ten words
+    assert [row["fooled"] for row in found.to_json()["texts"]["l2"]] == [row["fooled"] for row in found.texts("l2")]
     page = found.save_html(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "of 4 texts" in repr(found)
@@ -191,7 +192,8 @@ def test_labels_are_for_the_authors_variant(tmp_path):
     ({"explainer": "saliency"}, TypeError, "black box"), ({"limit": 0}, ValueError, "limit"), ({"seed": -1}, ValueError, "seed"),
     ({"normalise": "no"}, ValueError, "normalise"), ({"candidates": "rogett"}, ValueError, "thesaurus"),
     ({"constraints": "stop"}, ValueError, "constraints must be"), ({"labels": [1]}, ValueError, "labels are for variant"),
-    ({"stepps": 3}, TypeError, "no option"), ({"quality": "nonsense"}, ValueError, "nonsense")])
+    ({"stepps": 3}, TypeError, "no option"), ({"objectiv": "l2"}, TypeError, "did you mean 'objective'"),
+    ({"explainer": "limee"}, ValueError, "explainer must be"), ({"quality": "nonsense"}, ValueError, "nonsense")])
 def test_odd_options_are_refused(more, error, words):
     with pytest.raises(error, match=words):
         fool(bag({"good": 0.2}), **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from whytrust import api, engine
 from whytrust import inputs as reading
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import generator, near
-from whytrust.explainers import NAMES
+from whytrust.explainers import CATALOGUE, NAMES
 from whytrust.explainers.gradients import Pooled
 from whytrust.explainers.lime import Lime
 from whytrust.language.quality import quality_of
@@ -58,8 +59,9 @@ class Fooled:
         return fragile_findings.fragile(self.store)
 
     def to_json(self) -> dict[str, Any]:
-        """The same."""
-        return self.findings
+        """The same, and every text as it was and as it became, by objective."""
+        asked = self.store.manifest["spec"]["objectives"]
+        return {**self.findings, "texts": {name: self.texts(name) for name in asked}}
 
     def verdicts(self) -> list[str]:
         """What may be said, in plain words."""
@@ -181,7 +183,8 @@ def victim_of(explainer: Any, options: Mapping[str, Any] | None = None, normalis
     name = explainer if isinstance(explainer, str) else str(getattr(explainer, "name", type(explainer).__name__.lower()))
     if explainer == "lime":
         given = {**LIME, **({"design": "stratified"} if given.get("samples") == "auto" else {}), **given}
-    if isinstance(explainer, str) and explainer in NAMES and NAMES[explainer].goal == "nothing":
+    _known(explainer, given)
+    if isinstance(explainer, str) and NAMES[explainer].goal == "nothing":
         raise ValueError(f"{explainer} knows nothing of the model, so that there is nothing to fool; name an explainer such as "
                          "lime or integrated_gradients")
     made = api.explainer_of(explainer, given, set())
@@ -190,6 +193,21 @@ def victim_of(explainer: Any, options: Mapping[str, Any] | None = None, normalis
     if normalise is not None and not isinstance(normalise, bool):
         raise ValueError(f"normalise must be True, False or None (what is usual for the explainer), got {normalise!r}")
     return name, Victim(made, isinstance(made, Lime) if normalise is None else normalise)
+
+
+def _known(explainer: Any, options: Mapping[str, Any]) -> None:
+    """Refuse an explainer, or an option, that there is not."""
+    if not isinstance(explainer, str):
+        return
+    if explainer not in NAMES:
+        raise ValueError(f"explainer must be one of {', '.join(e.name for e in CATALOGUE if e.goal != 'nothing')}, got "
+                         f"{explainer!r}{near(explainer, NAMES)}")
+    theirs = NAMES[explainer].options
+    own = {name for name in inspect.signature(fool).parameters if name != "options"}
+    for name in options:
+        if name not in theirs:
+            raise TypeError(f"wt.fool has no option {name!r}, and {explainer} has none{near(name, own | theirs)}; wt.fool has "
+                            f"{', '.join(sorted(own))}, and {explainer} has {', '.join(sorted(theirs)) or 'none'}")
 
 
 def _texts(texts: Any) -> tuple[list[Any], list[str]]:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from whytrust.cli import main
+from whytrust.cli.reading import column
 
 MODEL = '''
 import numpy as np
@@ -45,11 +46,36 @@ def test_json_has_every_number_and_how_to_do_it_again(place, capsys):
     assert found["experiment"] == "fragile"
     assert {t["objective"] for t in found["tests"]} == {"l2", "lom"}
     assert "--objective l2,lom" in found["settings"]["command"]
+    assert [len(found["texts"][name]) for name in ("l2", "lom")] == [2, 2]
+    assert {"text", "fooled", "swaps", "rank"} <= set(found["texts"]["lom"][0])
 
 
 def test_a_column_of_a_table_holds_the_texts(place, capsys):
     assert run(place, "--column", "sentence", "--json", data="texts.tsv") == 0
     assert json.loads(capsys.readouterr().out)["cases"]["done"] == 2
+
+
+@pytest.mark.parametrize(("lines", "texts"), [
+    ("a good film with a story\t1\na bad film with a story\t0\n", 2),  # a label is no heading
+    ("good film\tpos\na bad film with a story\tneg\nfine film here\tpos\n", 3),  # it comes again
+    ("text\tlabel\na good film with a story\t1\n", 1), ("text\na good film with a story\n", 1),
+    ("a good film with a story\na bad film with a story\n", 2)])
+def test_a_first_line_is_a_heading_only_where_it_looks_like_one(place, lines, texts):
+    (place / "some.tsv").write_text(lines, encoding="utf-8")
+    assert len(column(place / "some.tsv", None)) == texts
+
+
+def test_files_that_are_not_utf_8_are_named(place, capsys):
+    (place / "latin.txt").write_bytes("un film très bon et très long\n".encode("latin-1"))
+    for more in ((), ("--variant", "authors", "--labels", f"{place}/latin.txt")):
+        assert run(place, *more, data="texts.txt" if more else "latin.txt") == 2
+        assert "latin.txt must be a text file in UTF-8" in capsys.readouterr().err
+
+
+def test_two_runs_are_not_compared_as_if_they_were_audits(place, capsys):
+    run(place, "--out", f"{place}/run")
+    assert main(["diff", f"{place}/run", f"{place}/run"]) == 2
+    assert "wt.fool" in capsys.readouterr().err
 
 
 def test_a_gate_is_for_audits(place, capsys):

@@ -264,14 +264,12 @@ def test_a_table_has_a_mean_a_bucket_of_what_was_judged_seen_drawn_repeated_and_
     assert table["title"] == "Rank correlation by share of words swapped, chosen by centre of mass (ΔLOM)"
     assert table["columns"] == ["words swapped", "texts", "as judged", "as the attack saw it", "random swaps", "the same text again",
                                 "the model's own answers"]
-    first, second, *empty = table["rows"]
+    first, second = table["rows"]  # shares that no text came to have no row
     assert first[:2] == ["0–10 %", 1]  # both say the same
     assert [cell["value"] for cell in first[2:]] == pytest.approx([0.4, 0.35, (0.7 + 0.3) / 2, 0.8, 0.45])
     assert second[:2] == ["10–20 %", 2]
     assert [cell["value"] for cell in second[2:]] == pytest.approx([0.4, 0.05, 0.35, 0.75, 0.45])
     assert [cell["n"] for cell in second[2:]] == [2, 2, 1, 2, 2]  # of the short text nothing was drawn
-    assert [row[0] for row in empty] == ["20–30 %", "30–40 %", "40–50 %"]
-    assert all(row[1] == 0 and all(cell["value"] is None for cell in row[2:]) for row in empty)
 
 
 def test_a_table_of_top_halves_leaves_the_model_out(judged):

@@ -112,6 +112,9 @@ def test_what_was_not_measured_is_not_told():
              "training": {"tried": 4, "attacked": 2, "flipped": 1, "wrong": 1, "skipped": 1}}
     assert "|" not in told(facts)
     assert "2 attacked, 1 flipped, 1 wrong from the start, 1 skipped" in told(facts)
+    assert "No label flipped" not in told(facts)
+    facts["training"]["flipped"] = 0
+    assert "No label flipped" in told(facts)
 
 
 # --- by name ----------------------------------------------------------------------------------------------------------

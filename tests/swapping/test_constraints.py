@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from synonyms import Synonyms
+from whytrust.language.sources import candidates_of
 from whytrust.language.vectors import WordVectors
 from whytrust.language.written import Written
 from whytrust.swapping.constraints import (
@@ -99,6 +100,23 @@ def test_any_function_of_both_texts_is_a_constraint():
     assert short.allows(original, original, 1, ["fine", "wonderful"]) == [True, False]
     (rule,) = [one for one in constraints_of(lambda before, after: "x" not in after) if isinstance(one, Own)]
     assert rule.allows(original, original, 1, ["fine", "xenial"]) == [True, False]
+
+
+def test_a_function_that_fails_or_says_nothing_is_named():
+    original = text("a good film")
+
+    def forgetful(before, after):
+        len(after)
+
+    def failing(before, after):
+        raise KeyError("film")
+
+    with pytest.raises(TypeError, match="constraint forgetful must return True or False"):
+        Own(forgetful).allows(original, original, 1, ["fine"])
+    with pytest.raises(ValueError, match="constraint failing failed on 'a fine film': KeyError: 'film'"):
+        Own(failing).allows(original, original, 1, ["fine"])
+    with pytest.raises(ValueError, match="candidates failing failed on 'good': KeyError"):
+        candidates_of(failing)(original, 1)
 
 
 def test_what_one_refuses_the_next_is_not_asked():

@@ -89,7 +89,8 @@ def test_imagined_answers_are_given_and_not_kept():
     found = dream.score(asked, generator(0))
     np.testing.assert_array_equal(found[:10], real)
     np.testing.assert_array_equal(found[10:], told[10:])
-    assert one.memory.calls == calls and len(one.memory.known) == 11
+    assert one.memory.calls == calls
+    assert len(one.memory.known) == 11
     np.testing.assert_array_equal(one.score(asked, generator(0)), question(TEXT).score(asked, generator(0)))
 
 
@@ -103,7 +104,8 @@ def test_what_an_explainer_asks_is_noted_and_is_the_same_of_a_swapped_text(expla
     together([other], noted.asked)
     calls = other.memory.calls
     explainer(other, generator(1))
-    assert len(noted.asked) and other.memory.calls == calls
+    assert len(noted.asked)
+    assert other.memory.calls == calls
 
 
 @given(st.lists(st.floats(-0.04, 0.04), min_size=6, max_size=15, unique=True), st.integers(0, 9))

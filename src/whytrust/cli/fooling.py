@@ -41,9 +41,12 @@ def add_to(commands: Any) -> None:
     command.add_argument("--column", help="of a .csv or .tsv file: the column with the texts (default: the first)")
     command.add_argument("--controls", type=int, default=CONTROLS, help=f"draws of random swaps (default {CONTROLS})")
     command.add_argument("--racing", action="store_true", help="give up candidates early that are behind: fewer model calls")
-    command.add_argument("--quality", default="usual", help="usual, none, trigram, smollm2 or causal:MODEL for perplexity")
+    command.add_argument("--quality", default="usual",
+                         help="who judges texts as texts: usual (default), none, or of trigram, smollm2,\n"
+                              "causal:MODEL (perplexity), harper, link-grammar (grammar), minilm,\n"
+                              "encoder:MODEL (likeness), a,b")
     command.add_argument("--limit", type=int, help="so many of the texts, evenly spread")
-    reading.add_model_options(command)
+    reading.add_model_options(command, images=False)
     command.add_argument("--out", help="the run's folder; resumes what is there (default: a temporary one)")
     command.add_argument("--html", metavar="fooled.html", help="also write the page")
     command.add_argument("--jobs", type=int, default=1)
@@ -65,7 +68,7 @@ def _fool(options: argparse.Namespace) -> int:
     if options.labels is not None and not Path(options.labels).is_file():
         raise ValueError(f"--labels must name a file with one class a line, got {options.labels!r}, which does not exist")
     labels = None if options.labels is None else [reading.number(line.strip()) for line in
-                                                  Path(options.labels).read_text(encoding="utf-8").splitlines() if line.strip()]
+                                                  reading.read_text(Path(options.labels)).splitlines() if line.strip()]
     try:
         found = fool(
             loaded.model, _texts(options, loaded), options.explainer, _listed(options.objective), options.max_ratio,
@@ -106,7 +109,7 @@ def _command(options: argparse.Namespace) -> str:
         value = getattr(options, name)
         if value is not None and value != usual.get(name):
             said += [f"--{name.replace('_', '-')}", str(value)]
-    flags = [f"--{name.replace('_', '-')}" for name in ("racing", "fast", "trust_pickle") if getattr(options, name)]
+    flags = [f"--{name.replace('_', '-')}" for name in ("racing", "trust_pickle") if getattr(options, name)]
     return shlex.join(said + flags)
 
 

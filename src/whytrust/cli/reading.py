@@ -19,15 +19,23 @@ MODELS = ("demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
           "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib,\n"
           "singing.safetensors (from whytrust train singing-voice)")
 
+PROSE = 4
+"""Words from which on the first cell of a table is a text and no heading."""
 
-def add_model_options(command: Any) -> None:
-    """What may be said of a model, by every command that takes one."""
-    command.add_argument("--layout", choices=("NHWC", "NCHW"), help="how the model takes images (default: what its kind does)")
+
+def add_model_options(command: Any, images: bool = True) -> None:
+    """What may be said of a model, by every command that takes one; `images` are out where all models are of texts."""
+    command.set_defaults(layout=None, fast=None)
+    if images:
+        command.add_argument("--layout", choices=("NHWC", "NCHW"),
+                             help="how the model takes images (default: what its kind does)")
     command.add_argument("--output", choices=("probability", "logit"), help="what the model returns")
     command.add_argument("--threshold", type=float, help="one output or two classes: the second class above it")
     command.add_argument("--classes", help="names of the model's outputs, a,b,c or a .txt file with one a line")
     command.add_argument("--device", help="where the model runs, such as cpu, cuda or cuda:1")
-    command.add_argument("--fast", action="store_true", default=None, help="torch nets: fused and channels last, checked first")
+    if images:
+        command.add_argument("--fast", action="store_true", default=None,
+                             help="torch nets: fused and channels last, checked first")
     command.add_argument("--trust-pickle", action="store_true", help="read MODEL even if it is a pickle (runs any code)")
     command.add_argument("--batch-size", type=int, help="inputs a model call gets at once")
 
@@ -154,7 +162,7 @@ def _entries(path: Path, given: dict[str, Any]) -> tuple[list[Any], list[str]]:
         rows = like_background(table(str(path)), given)
         return [rows.iloc[i] for i in range(len(rows))], [f"{path.name}, row {i}" for i in range(len(rows))]
     if kind == ".txt":
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
         kept = [(i + 1, line) for i, line in enumerate(lines) if line.strip()]
         return [line for _, line in kept], [f"{path.name}, line {i}" for i, _ in kept]
     if kind == ".npy":
@@ -185,14 +193,31 @@ def frame(rows: list[Any]) -> Any:
 
 
 def column(path: Path, name: str | None) -> list[Any]:
-    """The texts of one column of a .csv or .tsv file, by its name; the first column where none is named."""
+    """The texts of one column of a .csv or .tsv file, by its name; the first column where none is named.
+
+    A first line is no heading where its text has several words, or one of its cells is a number or stands in its column again,
+    as a label does: then it is a text like the others.
+    """
     if not path.is_file():
         raise ValueError(f"DATA names the file {path}, which does not exist")
     pandas, tabs = need("pandas", "tables"), path.suffix.lower() == ".tsv"
     try:
-        rows = pandas.read_csv(path, sep="\t" if tabs else ",", dtype=str, keep_default_na=False, quoting=3 if tabs else 0)
+        rows = pandas.read_csv(path, sep="\t" if tabs else ",", dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
+                               header=None)
     except (ValueError, pandas.errors.ParserError) as error:
-        raise ValueError(f"{path} must be a table with a heading and a text in each row: {error}") from error
-    if name is not None and name not in rows:
-        raise ValueError(f"--column must be one of {', '.join(map(str, rows.columns))}, got {name!r}{near(name, rows.columns)}")
-    return [str(one) for one in rows[rows.columns[0] if name is None else name]]
+        raise ValueError(f"{path} must be a table in UTF-8 with a heading and a text in each row: {error}") from error
+    first, rest = [str(cell) for cell in rows.iloc[0]], rows.iloc[1:]
+    if name is not None:
+        if name not in first:
+            raise ValueError(f"--column must be one of {', '.join(first)}, got {name!r}{near(name, first)}")
+        return [str(one) for one in rest.iloc[:, first.index(name)]]
+    labelled = any(not isinstance(number(cell), str) or cell in set(rest.iloc[:, i]) for i, cell in enumerate(first) if i)
+    return [str(one) for one in (rows if labelled or len(first[0].split()) >= PROSE else rest).iloc[:, 0]]
+
+
+def read_text(path: Path) -> str:
+    """What a text file says."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error

@@ -166,6 +166,11 @@ def _plan(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     if not Path(options.first).is_dir() and not Path(options.second).is_dir():
         return explaining.diff(options)
+    for folder in (options.first, options.second):
+        if reproductions.report_of(folder) is not None or is_trust(folder) or is_fooled(folder):
+            kind = "wt.trust" if is_trust(folder) else "wt.fool" if is_fooled(folder) else "a paper's"
+            raise ValueError(f"diff is for two runs of audits, or two saved explanations, and {folder} is one of {kind}; lay "
+                             "their pages side by side: `whytrust report FOLDER --html page.html`")
     found = compare.compared(Store.open(options.first), Store.open(options.second))
     print(json.dumps(found) if options.json else compare.told(found))
     return 0

@@ -58,10 +58,10 @@ class Quality:
         perplexities = [None] * len(texts) if self.fluency is None else self.fluency(texts)
         errors = self._errors(texts)
         similarities = self._similarities(texts)
-        return [{"perplexity": perplexities[i], "original_perplexity": perplexities[0],
+        return [{"perplexity": _settled(perplexities[i]), "original_perplexity": _settled(perplexities[0]),
                  "new_errors": None if errors is None else errors[i].new,
                  "error_difference": None if errors is None else errors[i].difference,
-                 "similarity": None if similarities is None else similarities[i]} for i in range(1, len(texts))]
+                 "similarity": None if similarities is None else _settled(similarities[i])} for i in range(1, len(texts))]
 
     def _errors(self, texts: Sequence[str]) -> list[NewErrors] | None:
         if self.grammar is None:
@@ -142,3 +142,8 @@ def _usual() -> Quality:
         else:
             parts.update({field: value for field, value in vars(one).items() if value})
     return Quality(**parts, left_out=tuple(left_out))
+
+
+def _settled(value: float | None) -> float | None:
+    """To six digits: nets count in single precision, and the last ones depend on which texts they were asked together."""
+    return None if value is None else float(f"{value:.6g}")

@@ -57,7 +57,12 @@ class OwnWords:
 
     def __call__(self, text: Written, place: int) -> list[str]:
         """The function's words in its order, without what cannot stand there."""
-        return fit_to_stand(self.words(text, place), text.words[place], self.name)
+        try:
+            words = self.words(text, place)
+        except Exception as error:  # whatever it raises, whose fault it is must be told
+            raise ValueError(f"candidates {self.name} failed on {text.words[place]!r}: {type(error).__name__}: "
+                             f"{error}") from error
+        return fit_to_stand(words, text.words[place], self.name)
 
 
 def candidates_of(given: Any = None) -> Candidates:

@@ -42,7 +42,8 @@ class FragileStudy:
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
         one, texts = self.fragility, {case: _digest(self._text(case), self._truth(case)) for case in self.cases}
-        return {"format": FORMAT, "study": "fragile", "seed": one.seed, "hashes": {"model": self._fingerprint, **texts},
+        hashes = {"what the model says of the first texts": self._fingerprint, **texts}
+        return {"format": FORMAT, "study": "fragile", "seed": one.seed, "hashes": hashes,
                 "spec": {"explainer": self.explainer, "victim": words(one.victim), "objectives": list(one.objectives),
                          "max_ratio": one.max_ratio, "candidates": words(one.candidates),
                          "constraints": [words(rule) for rule in one.constraints], "variant": one.variant,

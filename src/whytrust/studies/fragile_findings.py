@@ -262,6 +262,11 @@ def _cautions(spec: Mapping[str, Any], fine: Records, attacked: Mapping[str, Seq
         if outside > 0.05:
             notes.append("Scores have signs, and where they nearly cancel out their centre of mass lies outside of the text: "
                          f"in {100 * outside:.0f} % of the levels chosen by it. There it measures cancellation, not place.")
+    ways = [[[level["text"] for level in (r["paths"].get(name) or [[]])[0]] for r in fine] for name in set(attacked) - {RANDOM}]
+    alike = sum(all(one == path[0] for one in path) for path in zip(*ways, strict=True)) if len(ways) > 1 else 0
+    if alike:
+        notes.append(f"In {alike} of {len(fine)} texts every objective chose the same swaps: there they are one attack, not "
+                     "several.")
     different = len({r["text"] for r in fine})
     if different < len(fine):
         notes.append(f"Of {len(fine)} texts {different} differ; the same text again is no new evidence.")
@@ -290,7 +295,8 @@ def _table(name: str, some: Sequence[Row], what: str) -> dict[str, Any]:
         columns["the model's own answers"] = lambda row: clipped(row.level["model"])
     table = []
     for i, called in enumerate(bucket_names()):
-        here = [row for row in some if row.bucket == i]
+        if not (here := [row for row in some if row.bucket == i]):
+            continue
         table.append([called, len({row.text for row in here}), *(mean_of(here, value) for value in columns.values())])
     return {"title": f"{MEASURES[what].capitalize()} by share of words swapped, chosen by {OBJECTIVES[name]}", "as": "number",
             "columns": ["words swapped", "texts", *columns], "rows": table,
@@ -361,7 +367,7 @@ def _chart(found: Mapping[str, Any], attacked: Mapping[str, Any], what: str) -> 
                        **{side: [one[side] for _, one in points] for side in ("low", "high")}})
     return {"title": "What is left of the explanation", "kind": "lines", "as": "number",
             "x_label": "up to so many % of the words",
-            "y_label": MEASURES[what], "about": "1 is the same order of words as before. Bars are 95 % intervals over texts.",
+            "y_label": MEASURES[what], "about": "1 is the same order of words as before. Bands are 95 % intervals over texts.",
             "series": [one for one in series if one["x"]]}
 
 

@@ -237,6 +237,9 @@ def told(facts: dict[str, Any]) -> str:
              f"{', '.join(facts['constraints'])}; at most {100 * facts['most']:g} % of the words): {count['attacked']:,} "
              f"attacked, {count['flipped']:,} flipped, {count['wrong']:,} wrong from the start, {count['skipped']:,} skipped. "
              f"The twin is trained on those that flipped as well."]
+    if not count["flipped"]:
+        lines.append("No label flipped, so the twin has learnt nothing that the plain model has not: attack more texts, or "
+                     "take other candidates.")
     if "difference" in facts:
         rows = [[name, rate_words(facts["plain"][key]), rate_words(facts["twin"][key]), _points(facts["difference"][key])]
                 for key, name in MEASURES.items()]

@@ -148,7 +148,17 @@ class Own:
 
     def allows(self, original: Written, current: Written, place: int, words: Sequence[str]) -> list[bool]:
         """The function's word, text by text."""
-        return [bool(self.rule(original.text, current.swap(place, word).text)) for word in words]
+        return [self._says(original.text, current.swap(place, word).text) for word in words]
+
+    def _says(self, original: str, swapped: str) -> bool:
+        try:
+            said = self.rule(original, swapped)
+        except Exception as error:  # whatever it raises, whose fault it is must be told
+            raise ValueError(f"constraint {self.name} failed on {swapped[:60]!r}: {type(error).__name__}: {error}") from error
+        if not isinstance(said, bool | np.bool_ | int):
+            raise TypeError(f"constraint {self.name} must return True or False for (original, swapped), got "
+                            f"{said!r:.60}; does it end without a return?")
+        return bool(said)
 
 
 NAMES: dict[str, Callable[[], Constraint]] = {

@@ -156,7 +156,7 @@ class _Judge:
                 "after": one.swap.after, "text": one.text.text, "score": float(one.scores[search.target]),
                 "proposed": level.proposed, "keeping": level.keeping, "moved": level.moved, "pool": level.pool,
                 "outside": self.outside(said), "seen": None if one.said is None else compared(search.said, said),
-                **compared(search.said, fresh), "model": rank_correlation(self.drops, own)}, said.words
+                **compared(search.said, fresh), "model": rank_correlation(self.drops, own)}, fresh.words
 
     @staticmethod
     def outside(said: Attribution) -> bool:
