@@ -104,7 +104,7 @@ def measure(quick: bool) -> list[dict[str, Any]]:
     for place, text in enumerate(sentences[:1 if quick else RACED]):
         known = api.model(Remembering(model), name="remembering")
         for objective in OBJECTIVES:
-            searches = [Search.of(known, text, victim, source, rules, racing=racing, case=str(place)) for racing in ways.values()]
+            searches = [Search.of(known, text, victim, source, rules, racing=one, case=str(place)) for one in ways.values()]
             exact, raced = ([level.chosen.text.text for level in search.attack(objective)] for search in searches)
             same.append({"objective": objective, "same": exact == raced})
         print(f"  {place + 1} of {RACED} sentences raced", file=sys.stderr, flush=True)

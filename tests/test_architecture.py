@@ -26,7 +26,7 @@ LAYERS = [
     {"features", "inputs", "swapping"},
     {"api", "picked"},
     {"loading", "attacking", "picking"},
-    {"studies"},
+    {"reporting", "studies"},
     {"auditing", "fooling", "trusting"},
     {"", "cli", "compat", "demo"},
     {"__main__"},

@@ -24,7 +24,7 @@ from whytrust.language.sources import candidates_of
 from whytrust.language.vectors import WordVectors
 from whytrust.language.written import Written
 from whytrust.report import fragile as page
-from whytrust.report import trust as form
+from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import fragile_findings
 from whytrust.studies.fragile import BLOCK, FragileStudy
@@ -39,12 +39,10 @@ VARIANTS = ("paper", "authors")
 CONTROLS = 3
 
 
-class Fooled:
+class Fooled(Reported):
     """What was found: `print(fooled)` says it in words, `save_html` shows the texts, `to_json` has every number."""
 
-    def __init__(self, store: Store) -> None:
-        """From a run's store; the records are read when first asked for."""
-        self.store = store
+    page = "fooled.html"
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Fooled:
@@ -63,10 +61,6 @@ class Fooled:
         asked = self.store.manifest["spec"]["objectives"]
         return {**self.findings, "texts": {name: self.texts(name) for name in asked}}
 
-    def verdicts(self) -> list[str]:
-        """What may be said, in plain words."""
-        return list(self.findings["answer"])
-
     def texts(self, objective: str | None = None) -> list[dict[str, Any]]:
         """Each text as it was and as it became: text, fooled, swaps, label, score and how far explanations agree.
 
@@ -78,28 +72,9 @@ class Fooled:
         name = objective or asked[0]
         return [_told(record, name) for record in self.store.records()]
 
-    def table(self) -> list[dict[str, Any]]:
-        """The first table, a dict a row."""
-        if not self.findings["tables"]:
-            return []
-        first = self.findings["tables"][0]
-        return [dict(zip(first["columns"], row, strict=True)) for row in first["rows"]]
-
     def as_html(self) -> str:
         """One page that holds all it shows."""
         return page.document(self.findings, page.shown(self.store))
-
-    def save_html(self, path: str | os.PathLike[str] = "fooled.html") -> Path:
-        """Write that page."""
-        file = Path(path)
-        if not file.parent.is_dir():
-            raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
-        file.write_text(self.as_html(), encoding="utf-8", newline="\n")
-        return file
-
-    def __str__(self) -> str:
-        """The answer and its tables, in plain text."""
-        return form.told(self.findings)
 
     def __repr__(self) -> str:
         """One line."""

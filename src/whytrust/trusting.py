@@ -18,7 +18,7 @@ from whytrust.core import generator, near
 from whytrust.domains.columns import default_names
 from whytrust.explainers import NAMES
 from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
-from whytrust.report import trust as page
+from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import contenders, trust_faithfulness, trust_findings, trust_insight, trust_repair
 from whytrust.studies.data import gather
@@ -43,12 +43,10 @@ HELD_OUT = 1 / 3
 """The share of the inputs that plays the world where none is given."""
 
 
-class Trust:
+class Trust(Reported):
     """What an experiment found: `print(trust)` says it in words, `save_html` shows it, `to_json` has every number."""
 
-    def __init__(self, store: Store) -> None:
-        """From a run's store; the records are read when first asked for."""
-        self.store = store
+    page = "trust.html"
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Trust:
@@ -68,37 +66,6 @@ class Trust:
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
         return FINDINGS[self.experiment](self.store)
-
-    def to_json(self) -> dict[str, Any]:
-        """The same."""
-        return self.findings
-
-    def verdicts(self) -> list[str]:
-        """What may be said, in plain words."""
-        return list(self.findings["answer"])
-
-    def table(self) -> list[dict[str, Any]]:
-        """The first table, a dict a row."""
-        if not self.findings["tables"]:
-            return []
-        first = self.findings["tables"][0]
-        return [dict(zip(first["columns"], row, strict=True)) for row in first["rows"]]
-
-    def as_html(self) -> str:
-        """One page that holds all it shows."""
-        return page.document(self.findings)
-
-    def save_html(self, path: str | os.PathLike[str] = "trust.html") -> Path:
-        """Write that page."""
-        file = Path(path)
-        if not file.parent.is_dir():
-            raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
-        file.write_text(self.as_html(), encoding="utf-8", newline="\n")
-        return file
-
-    def __str__(self) -> str:
-        """The answer and its tables, in plain text."""
-        return page.told(self.findings)
 
     def __repr__(self) -> str:
         """One line."""

@@ -8,6 +8,7 @@ from typing import Any
 from whytrust import stats
 from whytrust.store import plain
 from whytrust.studies import fragile_published as published
+from whytrust.studies import fragile_twins
 from whytrust.studies.fragile_findings import number
 from whytrust.studies.fragile_tables import MOST_CHANGED, OBJECTIVES, SPANS, WHOLE, Run, summary
 from whytrust.studies.trust_findings import p_words
@@ -30,12 +31,17 @@ def findings(runs: Sequence[Run], kinds: Sequence[str] = KINDS) -> dict[str, Any
     found = list(each.values())
     failures = [{"case": f"{run.key} {record['case']}", "error": record["error"]} for run in runs for record in run.records
                 if record["status"] == "failed"]
+    pairs = [(pair, _where(pair.plain.dataset, pair.plain.explainer)) for pair in fragile_twins.twins(runs)]
     data = {
         "experiment": "fragile", "paper": published.CITATION,
         "question": "A few words are swapped for others that mean much the same, and the model decides as before. Does its "
                     "explanation stay the same?",
-        "answer": [_said(one) for one in found if one["texts"]["ok"]] or ["Nothing can be said yet."],
-        "tables": list(_tables(found, kinds)), "charts": [], "notes": _notes(runs, found),
+        "answer": [*(_said(one) for one in found if one["texts"]["ok"]), *(fragile_twins.said(*pair) for pair in pairs)]
+                  or ["Nothing can be said yet."],
+        "tables": [*_tables(found, kinds), *(fragile_twins.table(*pair, CHOSEN) for pair in pairs if "rank" in kinds)],
+        "twins": [{"dataset": pair.plain.dataset, "explainer": pair.plain.explainer, "model": pair.plain.model,
+                   "twin": pair.twin.model, "rows": pair.compared()} for pair, _ in pairs],
+        "charts": [], "notes": _notes(runs, found),
         "cases": {"done": sum(one["texts"]["tried"] for one in found), "of": sum(one["texts"]["of"] for one in found),
                   "failed": len(failures)},
         "failures": failures, "runs": each,
