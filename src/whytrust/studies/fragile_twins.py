@@ -63,7 +63,8 @@ def _levels(run: Run, name: str) -> Levels:
 
 def _difference(first: Sequence[float], second: Sequence[float], both: Sequence[tuple[str, int]]) -> dict[str, Any]:
     one = stats.paired(first, second, [text for text, _ in both], grain=GRAIN)
-    return {"same": stats.equivalent(one), **{what: getattr(one, what) for what in ("value", "low", "high", "n", "sources", "p")}}
+    kept = {what: getattr(one, what) for what in ("value", "low", "high", "n", "sources", "p")}
+    return {**kept, "same": stats.equivalent(one)}
 
 
 def _call(test: dict[str, Any], p: float, same: float) -> str:
@@ -89,9 +90,10 @@ def table(pair: Twins, where: str, chosen: dict[str, str]) -> dict[str, Any]:
              reach(row["difference"]), reach(row["above_chance"])] for row in pair.compared()]
     return {"title": f"{where}: does the more robust model have more robust explanations?",
             "columns": ["chosen by", "texts", pair.plain.model, pair.twin.model, "twin − plain", "… above chance"],
-            "rows": rows, "about": "Rank correlation, clipped at 0, of texts and numbers of words swapped that both have, paired; "
-            "above 0 the twin's explanations change less. Each model is attacked for itself, so their swaps differ. Above chance "
-            "is what is left when each is held against random swaps of its own. p after Holm's correction."}
+            "rows": rows,
+            "about": "Rank correlation, clipped at 0, of texts and numbers of words swapped that both have, paired; above 0 "
+                     "the twin's explanations change less. Each model is attacked for itself, so their swaps differ. Above "
+                     "chance is what is left when each is held against random swaps of its own. p after Holm's correction."}
 
 
 def said(pair: Twins, where: str) -> str:
