@@ -60,7 +60,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one input a domain, N 800 only: does it run? (under a minute)")
+    parser.add_argument("--quick", action="store_true", help="one input a domain, N 800 only: does it run? (two minutes)")
     parser.add_argument("--photos", action="store_true", help="also EfficientNet-Lite0 on a photograph in 11 parts")
     parser.add_argument("--into", type=Path, help="folder for results (benchmarks/, or build/bench with --quick)")
     asked = parser.parse_args()

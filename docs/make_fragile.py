@@ -21,6 +21,7 @@ from whytrust.studies.fragile_figures import TENTHS
 from whytrust.studies.fragile_findings import number
 from whytrust.studies.fragile_tables import OBJECTIVES, WHOLE
 from whytrust.studies.fragile_told import CHOSEN, EXPLAINERS
+from whytrust.studies.fragile_twins import reach
 
 PAGE = Path(__file__).parent / "reproduce-fragile.md"
 MEASURES = {"rank": "rank correlation, clipped at 0", "top": "top-50 % overlap"}
@@ -85,11 +86,22 @@ def sections(found: Found, figures: Path) -> Iterator[str]:
         drawn = figures / f"fragile-violins-{dataset}-{explainer}.png"
         small(drawn, PAGE.parent / "pictures" / drawn.name)
         yield f"![{where}: rank correlations](pictures/{drawn.name})"
+    if found["twins"]:
+        yield f"### Does the more robust model have more robust explanations?\n\n{twins(found['twins'])}"
     judged = [one for one in found["runs"].values() if one["quality"]]
     if judged:
         yield f"### Perplexity, mean; median (Table 5)\n\n{quality(judged, 'perplexity', published.PERPLEXITY)}"
         yield f"### Grammar errors more or fewer, mean (Table 7)\n\n{quality(judged, 'error_difference', published.GRAMMAR)}"
     yield f"### The score of the label by words swapped, texts with four swaps (Table 6)\n\n{confidence(found)}"
+
+
+def twins(pairs: list[Found]) -> str:
+    """A model and its adversarially trained twin: rank correlations, and how far they differ."""
+    lines = [["", "by", "texts", "plain", "twin", "twin − plain", "… above chance"]]
+    for one in pairs:
+        lines += [[called(one), CHOSEN[row["objective"]], str(row["texts"]), number(row["plain"]["value"]),
+                   number(row["twin"]["value"]), reach(row["difference"]), reach(row["above_chance"])] for row in one["rows"]]
+    return rows(lines)
 
 
 def called(one: Found) -> str:
