@@ -188,6 +188,7 @@ def test_labels_are_for_the_authors_variant(tmp_path):
     ({"max_ratio": 0}, ValueError, "share of words"), ({"max_ratio": 2}, ValueError, "share of words"),
     ({"variant": "author"}, ValueError, "did you mean 'authors'"), ({"controls": -1}, ValueError, "controls"),
     ({"racing": "yes"}, ValueError, "racing must be"), ({"samples": "auto", "racing": True}, ValueError, "no fixed number"),
+    ({"explainer": "greedy", "racing": True}, ValueError, "no fixed number"),
     ({"explainer": "random"}, ValueError, "nothing to fool"), ({"explainer": "limee"}, ValueError, "did you mean 'lime'"),
     ({"explainer": "saliency"}, TypeError, "black box"), ({"limit": 0}, ValueError, "limit"), ({"seed": -1}, ValueError, "seed"),
     ({"normalise": "no"}, ValueError, "normalise"), ({"candidates": "rogett"}, ValueError, "thesaurus"),

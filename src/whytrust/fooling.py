@@ -267,8 +267,8 @@ def _racing(given: Any, victim: Victim) -> Racing | None:
     if not isinstance(given, bool | Racing):
         raise ValueError(f"racing must be True, False or a Racing(…), got {given!r}")
     if given is not False and not victim.races:
-        raise ValueError("racing gives up candidates after a share of their samples, and this explainer has no fixed number of "
-                         "them; leave it out")
+        raise ValueError("racing gives up candidates after a share of their masks, and this explainer has no fixed number of "
+                         "them, as lime with so many samples, kernel_shap and occlusion have; leave it out")
     return given if isinstance(given, Racing) else Racing() if given else None
 
 

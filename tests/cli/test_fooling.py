@@ -59,7 +59,8 @@ def test_a_column_of_a_table_holds_the_texts(place, capsys):
     ("a good film with a story\t1\na bad film with a story\t0\n", 2),  # a label is no heading
     ("good film\tpos\na bad film with a story\tneg\nfine film here\tpos\n", 3),  # it comes again
     ("text\tlabel\na good film with a story\t1\n", 1), ("text\na good film with a story\n", 1),
-    ("a good film with a story\na bad film with a story\n", 2)])
+    ("a good film with a story\na bad film with a story\n", 2), ("text\tlabel\t\na good film\t1\t\na bad film\t0\t\n", 2),
+    ("sentence\tsplit\nwe split a film\tsplit\n", 1)])
 def test_a_first_line_is_a_heading_only_where_it_looks_like_one(place, lines, texts):
     (place / "some.tsv").write_text(lines, encoding="utf-8")
     assert len(column(place / "some.tsv", None)) == texts

@@ -205,13 +205,15 @@ def column(path: Path, name: str | None) -> list[Any]:
         rows = pandas.read_csv(path, sep="\t" if tabs else ",", dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
                                header=None)
     except (ValueError, pandas.errors.ParserError) as error:
-        raise ValueError(f"{path} must be a table in UTF-8 with a heading and a text in each row: {error}") from error
+        raise ValueError(f"{path} must be a table in UTF-8 with a heading and a text in each row, texts with commas in "
+                         f"quotes: {str(error).strip()}") from error
     first, rest = [str(cell) for cell in rows.iloc[0]], rows.iloc[1:]
     if name is not None:
         if name not in first:
             raise ValueError(f"--column must be one of {', '.join(first)}, got {name!r}{near(name, first)}")
         return [str(one) for one in rest.iloc[:, first.index(name)]]
-    labelled = any(not isinstance(number(cell), str) or cell in set(rest.iloc[:, i]) for i, cell in enumerate(first) if i)
+    labelled = any(not isinstance(number(cell), str) or (len(first[0].split()) > 1 and cell in set(rest.iloc[:, i]))
+                   for i, cell in enumerate(first) if i and cell.strip())
     return [str(one) for one in (rows if labelled or len(first[0].split()) >= PROSE else rest).iloc[:, 0]]
 
 

@@ -263,7 +263,8 @@ def _cautions(spec: Mapping[str, Any], fine: Records, attacked: Mapping[str, Seq
             notes.append("Scores have signs, and where they nearly cancel out their centre of mass lies outside of the text: "
                          f"in {100 * outside:.0f} % of the levels chosen by it. There it measures cancellation, not place.")
     ways = [[[level["text"] for level in (r["paths"].get(name) or [[]])[0]] for r in fine] for name in set(attacked) - {RANDOM}]
-    alike = sum(all(one == path[0] for one in path) for path in zip(*ways, strict=True)) if len(ways) > 1 else 0
+    paths = list(zip(*ways, strict=True)) if len(ways) > 1 else []
+    alike = sum(bool(path[0]) and all(one == path[0] for one in path) for path in paths)
     if alike:
         notes.append(f"In {alike} of {len(fine)} texts every objective chose the same swaps: there they are one attack, not "
                      "several.")

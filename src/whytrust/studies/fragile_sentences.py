@@ -67,12 +67,11 @@ def _panel(record: Mapping[str, Any], arrays: Mapping[str, Any]) -> plots.Panel:
         "0.00", "1.00", number(record["score"])))]
     for place in milestones(levels, MOST_ROWS):
         level, now = levels[place], Written.of(levels[place]["text"])
-        seen = level["seen"] or level
         # What the text itself says: a path of the authors' variant goes on from words that another objective chose.
         new = [f"{in_place(before)} → {in_place(after)}"
                for before, was, after in zip(first.words, last.words, now.words, strict=False) if after not in (was, before)]
         rows.append(Row(str(level["m"]), _coloured(now, arrays[name][place], first, places), ", ".join(new),
-                        (_moved(seen["lom"]), number(seen["rank"]), number(level["score"]))))
+                        (_moved(level["lom"]), number(level["rank"]), number(level["score"]))))
         last = now
     title = (f"{in_place(record['name'])}: “{in_place(record['label_name'])}”, {len(levels)} of {len(first)} words swapped, "
              f"chosen by {'ΔLOM' if name == 'lom' else 'L2'}")

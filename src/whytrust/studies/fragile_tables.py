@@ -155,7 +155,7 @@ def _reach(values: Any, sources: Sequence[str], whole: float) -> tuple[Number, N
     return max(found.low, 0.0) if values.min() >= 0 else found.low, found.high
 
 
-def _difference(first: Sequence[float], second: Sequence[float], texts: Sequence[str], width: float) -> stats.Difference:
+def difference(first: Sequence[float], second: Sequence[float], texts: Sequence[str], width: float) -> stats.Difference:
     """By how much `first` is above `second`, pair by pair; numbers of a wider range are brought to [0, 1] and back."""
     found = stats.paired(np.asarray(first) / width, np.asarray(second) / width, list(texts), grain=GRAIN)
     return stats.Difference(found.value * width, found.low * width, found.high * width, found.p, found.n, found.sources,
@@ -201,7 +201,7 @@ def differences(run: Run, measure: str, against: str) -> dict[str, list[dict[str
     found: dict[str, list[dict[str, Any] | None]] = {}
     for objective in (*OBJECTIVES, *(() if against == "chance" else (RANDOM,))):
         own = points(run.done, objective, measure)
-        rows = [_difference([getattr(p, against) for p in some], [p.value for p in some], [p.text for p in some], width)
+        rows = [difference([getattr(p, against) for p in some], [p.value for p in some], [p.text for p in some], width)
                 for span in range(len(SPANS)) for some in [_in(span, own)]]
         found[objective] = [asdict(one) if one.n else None for one in rows]
     tests = [one for row in found.values() for one in row if one is not None]

@@ -36,7 +36,7 @@ def findings(runs: Sequence[Run], kinds: Sequence[str] = KINDS) -> dict[str, Any
         "experiment": "fragile", "paper": published.CITATION,
         "question": "A few words are swapped for others that mean much the same, and the model decides as before. Does its "
                     "explanation stay the same?",
-        "answer": [*(_said(one) for one in found if one["texts"]["ok"]), *(fragile_twins.said(*pair) for pair in pairs)]
+        "answer": [*(_said(one) for one in found if one["texts"]["ok"]), *(fragile_twins.said(*pair, CHOSEN) for pair in pairs)]
                   or ["Nothing can be said yet."],
         "tables": [*_tables(found, kinds), *(fragile_twins.table(*pair, CHOSEN) for pair in pairs if "rank" in kinds)],
         "twins": [{"dataset": pair.plain.dataset, "explainer": pair.plain.explainer, "model": pair.plain.model,

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from whytrust import stats
 from whytrust.studies.fragile_findings import GRAIN, number
-from whytrust.studies.fragile_tables import OBJECTIVES, Point, Run, points
+from whytrust.studies.fragile_tables import OBJECTIVES, Run, difference, points
 from whytrust.studies.trust_findings import p_words
 from whytrust.swapping.search import RANDOM
 
 TWIN = "-adv"
-CALLS = {"more": "more robust", "less": "less robust", "same": "no difference within .05", "undecided": "undecided"}
-Levels = dict[tuple[str, int], Point]
+CALLS = {"same": "no difference within .05", "undecided": "undecided"}
+ANSWERS = {"more": "yes", "less": "no, less", "same": "no, alike", "undecided": "undecided"}
+Levels = dict[tuple[str, int], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,13 @@ class Twins:
             ours, theirs = (_levels(run, name) for run in (self.plain, self.twin))
             both = [key for key in ours if key in theirs]
             pair = [[levels[key] for key in both] for levels in (ours, theirs)]
-            row: dict[str, Any] = {"objective": name, "texts": len({text for text, _ in both}), "levels": len(both)}
+            texts = [text for text, _ in both]
+            row: dict[str, Any] = {"objective": name, "texts": len(set(texts)), "levels": len(both)}
             for who, some in zip(("plain", "twin"), pair, strict=True):
-                row[who] = asdict(stats.rate([one.value for one in some], [one.text for one in some], grain=GRAIN))
-            row["difference"] = _difference([one.value for one in pair[1]], [one.value for one in pair[0]], both)
-            row["above_chance"] = None if name == RANDOM else _difference(
-                [one.value - one.chance for one in pair[1]], [one.value - one.chance for one in pair[0]], both)
+                row[who] = asdict(stats.rate([value for value, _ in some], texts, grain=GRAIN))
+            row["difference"] = _tested(difference(*([value for value, _ in some] for some in reversed(pair)), texts, 1))
+            row["above_chance"] = None if name == RANDOM else _tested(
+                difference(*([value - chance for value, chance in some] for some in reversed(pair)), texts, 2))
             found.append(row)
         tests = [row[what] for row in found for what in ("difference", "above_chance") if row[what] is not None]
         for test, p, q in zip(tests, stats.holm([one["p"] for one in tests]), stats.holm([one.pop("same") for one in tests]),
@@ -49,20 +53,23 @@ class Twins:
 
 
 def twins(runs: Sequence[Run]) -> Iterator[Twins]:
-    """Every run whose model has a twin that was run as well, with the same explainer."""
+    """Every run whose model has a twin that was run as well, with the same explainer and the same settings."""
     by_place = {(run.dataset, run.model, run.explainer): run for run in runs}
     for run in runs:
         twin = by_place.get((run.dataset, f"{run.model}{TWIN}", run.explainer))
-        if twin is not None and run.done and twin.done:
+        if twin is not None and run.done and twin.done and run.manifest["spec"] == twin.manifest["spec"]:
             yield Twins(run, twin)
 
 
 def _levels(run: Run, name: str) -> Levels:
-    return {(one.text, one.m): one for one in points(run.done, name, "rank")}
+    """By text and number of words swapped: agreement, and that of random swaps; the same text again counts in the mean."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for one in points(run.done, name, "rank"):
+        found.setdefault((one.text, one.m), []).append((one.value, one.chance))
+    return {key: (float(np.mean([v for v, _ in some])), float(np.mean([c for _, c in some]))) for key, some in found.items()}
 
 
-def _difference(first: Sequence[float], second: Sequence[float], both: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    one = stats.paired(first, second, [text for text, _ in both], grain=GRAIN)
+def _tested(one: stats.Difference) -> dict[str, Any]:
     kept = {what: getattr(one, what) for what in ("value", "low", "high", "n", "sources", "p")}
     return {**kept, "same": stats.equivalent(one)}
 
@@ -80,8 +87,7 @@ def reach(one: dict[str, Any] | None) -> str:
     """A difference with its interval and what it is called."""
     if one is None or not one["n"]:
         return "–"
-    return (f"{number(one['value'], True)} ({number(one['low'], True)} to {number(one['high'], True)}), "
-            f"{p_words(one['p']) if one['call'] in ('more', 'less') else CALLS[one['call']]}")
+    return f"{_reach(one)}, {p_words(one['p']) if one['call'] in ('more', 'less') else CALLS[one['call']]}"
 
 
 def table(pair: Twins, where: str, chosen: dict[str, str]) -> dict[str, Any]:
@@ -96,18 +102,16 @@ def table(pair: Twins, where: str, chosen: dict[str, str]) -> dict[str, Any]:
                      "chance is what is left when each is held against random swaps of its own. p after Holm's correction."}
 
 
-def said(pair: Twins, where: str) -> str:
-    """The answer in a sentence."""
+def said(pair: Twins, where: str, chosen: dict[str, str]) -> str:
+    """The answer in a sentence: what each objective says, and what is left of it above chance."""
     rows = [row for row in pair.compared() if row["objective"] != RANDOM and row["difference"]["n"]]
     if not rows:
         return f"{where}: {pair.plain.model} and its twin have no levels in common."
-    calls = {row["difference"]["call"] for row in rows}
-    told = " and ".join(f"{number(row['difference']['value'], True)} ({number(row['difference']['low'], True)} to "
-                        f"{number(row['difference']['high'], True)})" for row in rows)
-    verdict = {frozenset({"more"}): "yes: the twin's explanations change less",
-               frozenset({"less"}): "no: the twin's explanations change more",
-               frozenset({"same"}): "no: both change alike"}.get(frozenset(calls), "undecided" if calls == {"undecided"} else
-                                                                 "it depends on how swaps are chosen")
+    told = "; ".join(f"by {chosen[row['objective']]} {ANSWERS[row['difference']['call']]}, {_reach(row['difference'])}, above "
+                     f"chance {ANSWERS[row['above_chance']['call']]}, {_reach(row['above_chance'])}" for row in rows)
     return (f"{where}: does {pair.twin.model}, {pair.plain.model} trained against swaps that flip the label, have more robust "
-            f"explanations? {verdict[0].upper()}{verdict[1:]}; the rank correlation that is left differs by {told}, on "
-            f"{max(row['texts'] for row in rows)} texts.")
+            f"explanations? On {max(row['texts'] for row in rows)} texts, by the rank correlation that is left: {told}.")
+
+
+def _reach(one: dict[str, Any]) -> str:
+    return f"{number(one['value'], True)} ({number(one['low'], True)} to {number(one['high'], True)})"

@@ -155,9 +155,9 @@ class Own:
             said = self.rule(original, swapped)
         except Exception as error:  # whatever it raises, whose fault it is must be told
             raise ValueError(f"constraint {self.name} failed on {swapped[:60]!r}: {type(error).__name__}: {error}") from error
-        if not isinstance(said, bool | np.bool_ | int):
+        if not isinstance(said, bool | np.bool_ | int | np.integer):
             raise TypeError(f"constraint {self.name} must return True or False for (original, swapped), got "
-                            f"{said!r:.60}; does it end without a return?")
+                            f"{said!r:.60}; end it with a return, of bool(…) where it is something else")
         return bool(said)
 
 

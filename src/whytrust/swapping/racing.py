@@ -45,6 +45,8 @@ class Racing:
         """
         shown = masks[masks[:, place]]  # the others show the parent's text, and what it says of them is known
         shown = shown[generator(0, "race").permutation(len(shown))]  # an explainer may go from small masks to large ones
+        if not len(shown):
+            return list(range(len(questions)))
         together(questions, masks[~masks[:, place]])  # where nothing was handed on
         before = parent.outputs(shown)[:, 0]
         running = list(range(len(questions)))

@@ -221,11 +221,12 @@ class Search:
         """The candidate whose explanation is furthest from the original's; the first of equals, None where none can be told."""
         masks = self._noted[1]
         alike = all(one.d == len(masks.T) for one in (question, *(one.question for one in pool)))  # no word was pushed out
-        if self.racing is not None and len(masks) and alike:
+        if self.racing is not None and self.victim.races and alike:
             left = self.racing([one.question for one in pool], question, pool[0].swap.place, masks,
                                lambda one: objective(self.said, self.explained(one)))
             pool = [pool[i] for i in left]
-        together([one.question for one in pool if one.question.d == masks.shape[1]], masks)
+        if self.victim.races:  # others may not need what the original was asked
+            together([one.question for one in pool if one.question.d == masks.shape[1]], masks)
         said = [self.explained(one.question) for one in pool]
         far = np.array([objective(self.said, one) for one in said])
         if np.isnan(far).all():

@@ -78,10 +78,16 @@ def together(questions: Sequence[Question], masks: Masks) -> None:
 
 
 def imagined(question: Question, masks: Masks, scores: Floats) -> Question:
-    """The question as if it had answered these masks so; what it has answered it says as before, and none of this is kept."""
-    (names, each), known = distinct(masks), question.memory.known
-    assert len(names) == len(masks) == len(each), "each mask once, and none that hides nothing"
-    memory = replace(question.memory, filed=dict(known), unfiled=[], streams={}, worked={}, shortcut=None, sought=True, calls=0)
+    """The question as if it had answered these masks so, whatever it has answered; none of this is kept.
+
+    What others have asked it before must not matter: a guess is a guess, or who was asked more would be told better.
+    """
+    (names, _), known = distinct(masks), question.memory.known
+    assert len(names) == len(masks), "each mask once, and none that hides nothing"
+    memory = replace(question.memory, answers=question.memory.answers.copy(), filed=dict(known), unfiled=[], streams={},
+                     worked={}, shortcut=None, sought=True, calls=0)
+    old = [(i, known[name]) for i, name in enumerate(names) if name in known]
+    memory.answers[[row for _, row in old], 0] = scores[[i for i, _ in old]]
     new = [i for i, name in enumerate(names) if name not in known]
     if new:
         memory.learn([names[i] for i in new], scores[new, None])

@@ -10,7 +10,9 @@ import numpy as np
 
 from whytrust.core import Floats
 from whytrust.explainers.gradients import Pooled
+from whytrust.explainers.kernel_shap import KernelShap
 from whytrust.explainers.lime import Lime
+from whytrust.explainers.occlusion import Occlusion
 from whytrust.explanation import Explanation
 from whytrust.measures.agreement import unit
 from whytrust.question import Question
@@ -19,6 +21,9 @@ from whytrust.views import TextView
 Span = tuple[int, int]
 LIME: dict[str, Any] = {"samples": 500, "features": "all", "variant": "reference", "design": "plain", "surrogate": False}
 """LIME as Sinha et al. (2021) had it: the lime package's own, with 500 samples and every word."""
+
+FIXED = (Lime, KernelShap, Occlusion)
+"""Explainers whose masks do not depend on what the model answers."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Victim:
     @property
     def races(self) -> bool:
         """Does it ask a fixed number of masks, so that it can be guessed from some of them what it would say?"""
-        return not isinstance(self.explainer, Pooled) and getattr(self.explainer, "samples", None) != "auto"
+        return isinstance(self.explainer, FIXED) and getattr(self.explainer, "samples", None) != "auto"
 
     def __call__(self, question: Question, rng: np.random.Generator, words: int) -> Attribution:
         """What it says of a text of so many words; those that the model has not read have 0."""
