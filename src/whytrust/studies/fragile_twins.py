@@ -41,9 +41,10 @@ class Twins:
             row: dict[str, Any] = {"objective": name, "texts": len(set(texts)), "levels": len(both)}
             for who, some in zip(("plain", "twin"), pair, strict=True):
                 row[who] = asdict(stats.rate([value for value, _ in some], texts, grain=GRAIN))
-            row["difference"] = _tested(difference(*([value for value, _ in some] for some in reversed(pair)), texts, 1))
-            row["above_chance"] = None if name == RANDOM else _tested(
-                difference(*([value - chance for value, chance in some] for some in reversed(pair)), texts, 2))
+            plain, twin = ([value for value, _ in some] for some in pair)
+            row["difference"] = _tested(difference(twin, plain, texts, 1))
+            plain, twin = ([value - chance for value, chance in some] for some in pair)
+            row["above_chance"] = None if name == RANDOM else _tested(difference(twin, plain, texts, 2))
             found.append(row)
         tests = [row[what] for row in found for what in ("difference", "above_chance") if row[what] is not None]
         for test, p, q in zip(tests, stats.holm([one["p"] for one in tests]), stats.holm([one.pop("same") for one in tests]),
