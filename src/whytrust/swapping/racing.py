@@ -12,8 +12,10 @@ from whytrust.core import Floats, Masks, generator
 from whytrust.question import Question
 from whytrust.swapping.sharing import imagined, together
 
-RIDGE = 10.0
+RIDGE = 3.0
 """How hard the guess is held back where few answers are known; masks are 0 or 1."""
+WIDTH = 0.25
+"""How fast masks count for less the fewer words they show: as in LIME's kernel for texts."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,9 @@ class Racing:
     """Which candidate comes out furthest, without asking everything about all of them?
 
     A candidate differs from the text before it in one word, and that text has answered every mask. How far the candidate's
-    answers differ is seen on a share of the masks, and guessed for the others by a line in the words they show. So each can
-    be explained early as if all were known; after each share those go on that are among the best `keep` of all who began.
-    Who is left at the end is asked everything. It may give up the one that would have won.
+    answers differ is seen on a share of the masks, and on the whole text, and guessed for the others by the words they show.
+    So each can be explained early as if all were known; after each share those go on that are among the best `keep` of all who
+    began. Who is left at the end is asked everything. It may give up the one that would have won.
     """
 
     shares: tuple[float, ...] = (0.2, 0.5)
@@ -56,17 +58,33 @@ class Racing:
                 continue
             together([questions[i] for i in running], shown[:asked])
             moved = np.array([questions[i].outputs(shown[:asked])[:, 0] - before[:asked] for i in running])
-            guessed = before[asked:] + _guessed(shown, moved)
+            whole = np.array([questions[i].original[parent.target] for i in running]) - parent.original[parent.target]
+            guessed = before[asked:] + _guessed(shown, moved, whole)
             now = [far(imagined(questions[i], shown[asked:], one)) for i, one in zip(running, guessed, strict=True)]
             order = sorted(range(len(running)), key=lambda k: (-math.inf if math.isnan(now[k]) else now[k], -k), reverse=True)
             running = sorted(running[k] for k in order[:most])
         return running
 
 
-def _guessed(masks: Masks, moved: Floats) -> Floats:
-    """How far answers to the later masks would move, from how far those to the first did, by ridge regression."""
-    rows, rest = masks[:moved.shape[1]].astype(np.float64), masks[moved.shape[1]:].astype(np.float64)
-    centre, middle = rows.mean(axis=0), moved.mean(axis=1, keepdims=True)
+def _guessed(masks: Masks, moved: Floats, whole: Floats) -> Floats:
+    """How far answers to the later masks would move, from how far those to the first did, and to the whole text.
+
+    By ridge regression on the words that are shown and on their share, in which texts nearly whole count most: explainers
+    weigh them so, and many models divide by a text's length in some way.
+    """
+    asked = moved.shape[1]
+    known = np.vstack([masks[:asked], np.ones((1, masks.shape[1]), bool)])
+    rows, rest, found = _features(known), _features(masks[asked:]), np.column_stack([moved, whole])
+    weights = np.exp(-0.5 * ((1 - np.sqrt(known.mean(axis=1))) / WIDTH) ** 2)
+    centre, middle = weights @ rows / weights.sum(), (found @ weights / weights.sum())[:, None]
     rows, rest = rows - centre, rest - centre
-    slopes = np.linalg.solve(rows.T @ rows + RIDGE * np.eye(rows.shape[1]), rows.T @ (moved - middle).T)
+    weighted = rows.T * weights
+    slopes = np.linalg.solve(weighted @ rows + RIDGE * weights.mean() * np.eye(rows.shape[1]), weighted @ (found - middle).T)
     return np.asarray(middle + (rest @ slopes).T)
+
+
+def _features(masks: Masks) -> Floats:
+    """Which words are shown, and two curves of their share, as large as all words together."""
+    share = masks.mean(axis=1, keepdims=True)
+    curves = np.hstack([share**2, 1 / np.sqrt(np.maximum(share, 0.05))])
+    return np.hstack([masks.astype(np.float64), math.sqrt(masks.shape[1]) * curves])
