@@ -67,47 +67,86 @@ class Remembering:
         return np.array([self.known[text] for text in texts])
 
 
+@dataclass(frozen=True)
+class Case:
+    """What is attacked, and how."""
+
+    demo: Any
+    model: Any
+    sentences: list[str]
+    given: tuple[Any, ...]  # the victim, candidates and constraints
+    ways: dict[str, Any]  # to search, and how each races
+    samples: int
+
+    @classmethod
+    def usual(cls, quick: bool) -> Case:
+        """Film reviews of 8 to 20 words, MiniLM, LIME of 500 samples, the thesaurus and every constraint."""
+        from whytrust import api
+        from whytrust.fooling import victim_of
+        from whytrust.language.sources import candidates_of
+        from whytrust.models import demos
+        from whytrust.swapping.constraints import constraints_of
+        from whytrust.swapping.racing import Racing
+
+        demo, samples = demos.load("reviews/minilm"), 50 if quick else SAMPLES
+        sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20]
+        given = victim_of("lime", {"samples": samples})[1], candidates_of("thesaurus"), constraints_of()
+        return cls(demo, api.model(demo.model, **demo.model_options), sentences, given, {"exact": None, "racing": Racing()}, samples)
+
+    def search(self, model: Any, place: int, way: str) -> Any:
+        """An attack on one of the sentences."""
+        from whytrust.swapping.search import Search
+
+        return Search.of(model, self.sentences[place], *self.given, racing=self.ways[way], case=str(place))
+
+
 def measure(quick: bool) -> list[dict[str, Any]]:
     """A row for each way to search and objective."""
+    case = Case.usual(quick)
+    return told(timed(case, 1 if quick else TIMED), raced(case, 1 if quick else RACED))
+
+
+def timed(case: Case, sentences: int) -> list[dict[str, Any]]:
+    """Each sentence and objective: (seconds inside the net, texts asked, seconds in all) of each way, and of the naive loop."""
     import torch
 
-    from whytrust import api
-    from whytrust.fooling import victim_of
-    from whytrust.language.sources import candidates_of
-    from whytrust.models import demos
-    from whytrust.swapping.constraints import constraints_of
-    from whytrust.swapping.racing import Racing
-    from whytrust.swapping.search import Search
-
-    demo = demos.load("reviews/minilm")
-    model = api.model(demo.model, **demo.model_options)
-    sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20]
-    samples = 50 if quick else SAMPLES
-    victim, source, rules = victim_of("lime", {"samples": samples})[1], candidates_of("thesaurus"), constraints_of()
-    watch, ways = Stopwatch(demo.model[0]), {"exact": None, "racing": Racing()}
-    taken, same = list[dict[str, Any]](), list[dict[str, Any]]()
-    for place, text in enumerate(sentences[:1 if quick else TIMED]):
+    watch, taken = Stopwatch(case.demo.model[0]), list[dict[str, Any]]()
+    for place in range(sentences):
         for objective in OBJECTIVES:
             found: dict[str, Any] = {"objective": objective}
-            for name, racing in ways.items():
+            for way in case.ways:
                 start = time.process_time()
-                search = Search.of(model, text, victim, source, rules, racing=racing, case=str(place))
+                search = case.search(case.model, place, way)
                 watch.lap()
                 levels = list(search.attack(objective))
-                found[name] = (*watch.lap(), time.process_time() - start)
+                found[way] = (*watch.lap(), time.process_time() - start)
                 found["levels"] = len(levels)
-                if name == "exact":
+                if way == "exact":
                     with torch.no_grad():
-                        naive(demo.model, search.text, levels, source, rules, samples)
+                        naive(case.demo.model, search.text, levels, *case.given[1:], case.samples)
                     found["naive"] = watch.lap()
             taken.append(found)
-    for place, text in enumerate(sentences[:1 if quick else RACED]):
-        known = api.model(Remembering(model), name="remembering")
+        print(f"  {place + 1} of {sentences} sentences timed", file=sys.stderr, flush=True)
+    return taken
+
+
+def raced(case: Case, sentences: int) -> list[dict[str, Any]]:
+    """Each sentence and objective: does the race end on the same path?"""
+    from whytrust import api
+
+    same = list[dict[str, Any]]()
+    for place in range(sentences):
+        known = api.model(Remembering(case.model), name="remembering")
         for objective in OBJECTIVES:
-            searches = [Search.of(known, text, victim, source, rules, racing=one, case=str(place)) for one in ways.values()]
-            exact, raced = ([level.chosen.text.text for level in search.attack(objective)] for search in searches)
-            same.append({"objective": objective, "same": exact == raced, "levels": len(exact)})
-        print(f"  {place + 1} of {RACED} sentences raced", file=sys.stderr, flush=True)
+            exact, other = ([level.chosen.text.text for level in case.search(known, place, way).attack(objective)]
+                            for way in case.ways)
+            same.append({"objective": objective, "same": exact == other, "levels": len(exact)})
+        print(f"  {place + 1} of {sentences} sentences raced", file=sys.stderr, flush=True)
+    return same
+
+
+def told(taken: list[dict[str, Any]], same: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each way to search and objective."""
     return [_row(way, objective, taken, same) for way in GOALS for objective in OBJECTIVES]
 
 

@@ -28,9 +28,9 @@ class Racing:
     began. Who is left at the end is asked everything. It may give up the one that would have won.
     """
 
-    shares: tuple[float, ...] = (0.2, 0.5)
-    keep: tuple[float, ...] = (0.4, 0.2)
-    least: int = 4  # that go on in any case
+    shares: tuple[float, ...] = (0.3, 0.6)
+    keep: tuple[float, ...] = (0.5, 0.25)
+    least: int = 6  # that go on in any case
 
     def __post_init__(self) -> None:
         """Refuse what is no race."""
