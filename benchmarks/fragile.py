@@ -91,7 +91,8 @@ class Case:
         demo, samples = demos.load("reviews/minilm"), 50 if quick else SAMPLES
         sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20]
         given = victim_of("lime", {"samples": samples})[1], candidates_of("thesaurus"), constraints_of()
-        return cls(demo, api.model(demo.model, **demo.model_options), sentences, given, {"exact": None, "racing": Racing()}, samples)
+        model, ways = api.model(demo.model, **demo.model_options), {"exact": None, "racing": Racing()}
+        return cls(demo, model, sentences, given, ways, samples)
 
     def search(self, model: Any, place: int, way: str) -> Any:
         """An attack on one of the sentences."""
