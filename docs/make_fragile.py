@@ -99,7 +99,8 @@ def twins(pairs: list[Found]) -> str:
     """A model and its adversarially trained twin: rank correlations, and how far they differ."""
     lines = [["", "by", "texts", "plain", "twin", "twin − plain", "… above chance"]]
     for one in pairs:
-        lines += [[called(one), CHOSEN[row["objective"]], str(row["texts"]), number(row["plain"]["value"]),
+        where = f"{published.TITLES.get(one['dataset'], one['dataset'])}, {EXPLAINERS[one['explainer']]}"
+        lines += [[where, CHOSEN[row["objective"]], str(row["texts"]), number(row["plain"]["value"]),
                    number(row["twin"]["value"]), reach(row["difference"]), reach(row["above_chance"])] for row in one["rows"]]
     return rows(lines)
 
