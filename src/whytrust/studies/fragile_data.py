@@ -99,13 +99,13 @@ def _sst2(place: Path) -> TextSet:
     whole = place / "sentences" / "train.tsv"
     train = whole if whole.is_file() else place / "phrases" / "train.tsv"
     kind = "whole sentences" if train == whole else "phrases"
-    return _made("sst2", _named(_pairs(train)), _named(_pairs(place / "phrases" / "test.tsv")), "", f"Trained on {kind}.")
+    return _made("sst2", _named(pairs(train)), _named(pairs(place / "phrases" / "test.tsv")), "", f"Trained on {kind}.")
 
 
 def _ag_news(place: Path) -> TextSet:
     """The test set; dev.tsv, which was cut from the training set, is what is trained on."""
     known = [line.strip() for line in _lines(place / "classes.txt") if line.strip()]
-    train, test = _pairs(place / "dev.tsv"), _pairs(place / "test.tsv")
+    train, test = pairs(place / "dev.tsv"), pairs(place / "test.tsv")
     strange = sorted({label for _, label in (*train, *test)} - set(known))
     if strange:
         raise ValueError(f"every label in {place} must be one of classes.txt ({', '.join(known)}), got {strange[0]!r}")
@@ -121,7 +121,7 @@ def _imdb(place: Path) -> TextSet:
 
 def _any(place: Path) -> TextSet:
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", place.resolve().name).strip("-._") or "texts"
-    return _made(name, _pairs(place / "train.tsv"), _pairs(place / "test.tsv"))
+    return _made(name, pairs(place / "train.tsv"), pairs(place / "test.tsv"))
 
 
 def _made(name: str, train: Rows, test: Rows, how: str = "", learnt: str = "") -> TextSet:
@@ -184,7 +184,7 @@ def _named(rows: Rows) -> Rows:
     return [(text, SENTIMENT.get(label, label)) for text, label in rows]
 
 
-def _pairs(path: Path) -> Rows:
+def pairs(path: Path) -> Rows:
     """Lines of text and label, with or without a heading."""
     rows = [_fields(path, number, line, line.rpartition("\t")[::2]) for number, line in _numbered(path)]
     return rows[1:] if rows and rows[0][1].lower() == "label" else rows

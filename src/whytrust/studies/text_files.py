@@ -63,23 +63,12 @@ def read(data: str | os.PathLike[str]) -> Texts:
     if not place.is_file():
         raise ValueError(f"--data must name a file with a text, a tab and a label a line, or a folder with train.tsv and "
                          f"test.tsv of such, and there is no {os.fspath(data)!r}")
-    return Texts(place.name, _pairs(place), None)
+    return Texts(place.name, _labelled(place), None)
 
 
-def _pairs(path: Path) -> Labelled:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
-    texts, labels = list[str](), list[str]()
-    for number, line in enumerate(lines, 1):
-        text, _, label = (piece.strip() for piece in line.rpartition("\t"))
-        if (number == 1 and label.lower() == "label") or not line.strip():
-            continue
-        if not text or not label:
-            raise ValueError(f"line {number} of {path} must have a text and a label with a tab between them, got {line[:60]!r}")
-        texts.append(text)
-        labels.append(label)
+def _labelled(path: Path) -> Labelled:
+    rows = fragile_data.pairs(path)
+    texts, labels = [text for text, _ in rows], [label for _, label in rows]
     if len(set(labels)) < 2:
         raise ValueError(f"{path} must hold texts of two classes or more to train on, got {len(texts)} texts of "
                          f"{len(set(labels))}")
