@@ -22,6 +22,8 @@ for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
 
 TIMED, RACED, BATCH, SAMPLES = 4, 20, 32, 500
 """Sentences timed beside the naive loop, sentences whose paths are compared, texts the naive loop asks at once, LIME's."""
+LEAST, MOST = 8, 12
+"""Words of a sentence: longer ones take the naive loop half an hour each."""
 OBJECTIVES = ("lom", "l2")
 GOALS = {"exact": 1 / 3, "racing": 1 / 4}
 SAME_PATHS = 0.9
@@ -80,7 +82,7 @@ class Case:
 
     @classmethod
     def usual(cls, quick: bool) -> Case:
-        """Film reviews of 8 to 20 words, MiniLM, LIME of 500 samples, the thesaurus and every constraint."""
+        """Short film reviews, MiniLM, LIME of 500 samples, the thesaurus and every constraint."""
         from whytrust import api
         from whytrust.fooling import victim_of
         from whytrust.language.sources import candidates_of
@@ -89,7 +91,7 @@ class Case:
         from whytrust.swapping.racing import Racing
 
         demo, samples = demos.load("reviews/minilm"), 50 if quick else SAMPLES
-        sentences = [text.lower() for text in demo.inputs if 8 <= len(text.split()) <= 20]
+        sentences = [text.lower() for text in demo.inputs if LEAST <= len(text.split()) <= MOST]
         given = victim_of("lime", {"samples": samples})[1], candidates_of("thesaurus"), constraints_of()
         model, ways = api.model(demo.model, **demo.model_options), {"exact": None, "racing": Racing()}
         return cls(demo, model, sentences, given, ways, samples)
