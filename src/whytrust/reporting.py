@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from whytrust.report import trust as form
 from whytrust.store import Store
 
 
-class Reported:
+class Reported(ABC):
     """A run's findings; kinds of runs say how they are found, and how they are shown."""
 
     page = "report.html"
@@ -21,10 +21,10 @@ class Reported:
         """From a run's store; the records are read when first asked for."""
         self.store = store
 
-    @cached_property
+    @property
+    @abstractmethod
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
         """The same."""
