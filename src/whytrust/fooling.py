@@ -198,15 +198,8 @@ def _texts(texts: Any) -> tuple[list[Any], list[str]]:
     if not any(isinstance(one, str | os.PathLike) for one in given):
         raise TypeError(f"word swaps are for texts, got inputs of {type(given[0]).__name__}; images and sounds are attacked by "
                         "wt.attack")
-    return ([_read(Path(one)) if isinstance(one, os.PathLike) else one for one in given],
+    return ([reading.read_text(one) if isinstance(one, os.PathLike) else one for one in given],
             [reading.source_of(one) or f"text {i + 1}" for i, one in enumerate(given)])
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
 
 
 def _spread(n: int, limit: int | None) -> list[int]:

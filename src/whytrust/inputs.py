@@ -195,10 +195,15 @@ def files(folder: str | os.PathLike[str]) -> list[Any]:
 def _text(item: Any) -> Any:
     if not isinstance(item, str | os.PathLike) or not _names_a_file(item):
         return item
+    return read_text(item)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """What a text file says."""
     try:
-        return Path(item).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{str(item)!r} must be a text file in UTF-8: {error}") from error
+        raise ValueError(f"{os.fspath(path)} must be a text file in UTF-8: {error}") from error
 
 
 def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:

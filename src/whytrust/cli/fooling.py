@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whytrust import loading
+from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.runs import page_place, safe
 from whytrust.fooling import CONTROLS, VARIANTS, Fooled, fool
@@ -68,7 +68,7 @@ def _fool(options: argparse.Namespace) -> int:
     if options.labels is not None and not Path(options.labels).is_file():
         raise ValueError(f"--labels must name a file with one class a line, got {options.labels!r}, which does not exist")
     labels = None if options.labels is None else [reading.number(line.strip()) for line in
-                                                  reading.read_text(Path(options.labels)).splitlines() if line.strip()]
+                                                  inputs.read_text(options.labels).splitlines() if line.strip()]
     try:
         found = fool(
             loaded.model, _texts(options, loaded), options.explainer, _listed(options.objective), options.max_ratio,

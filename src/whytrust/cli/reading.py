@@ -45,7 +45,7 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
     given = {n: getattr(options, n) for n in ("layout", "output", "threshold", "fast") if getattr(options, n) is not None}
     if options.classes is not None:
         path = Path(options.classes)
-        given["classes"] = (path.read_text(encoding="utf-8").splitlines() if path.suffix == ".txt" and path.is_file()
+        given["classes"] = (inputs.read_text(path).splitlines() if path.suffix == ".txt" and path.is_file()
                             else [name.strip() for name in options.classes.split(",")])
     return given
 
@@ -162,7 +162,7 @@ def _entries(path: Path, given: dict[str, Any]) -> tuple[list[Any], list[str]]:
         rows = like_background(table(str(path)), given)
         return [rows.iloc[i] for i in range(len(rows))], [f"{path.name}, row {i}" for i in range(len(rows))]
     if kind == ".txt":
-        lines = read_text(path).splitlines()
+        lines = inputs.read_text(path).splitlines()
         kept = [(i + 1, line) for i, line in enumerate(lines) if line.strip()]
         return [line for _, line in kept], [f"{path.name}, line {i}" for i, _ in kept]
     if kind == ".npy":
@@ -215,11 +215,3 @@ def column(path: Path, name: str | None) -> list[Any]:
     labelled = any(not isinstance(number(cell), str) or (len(first[0].split()) > 1 and cell in set(rest.iloc[:, i]))
                    for i, cell in enumerate(first) if i and cell.strip())
     return [str(one) for one in (rows if labelled or len(first[0].split()) >= PROSE else rest).iloc[:, 0]]
-
-
-def read_text(path: Path) -> str:
-    """What a text file says."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from whytrust import loading
+from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.runs import page_place, safe
 from whytrust.models import demos
@@ -149,7 +149,7 @@ def _labels(path: str, data: str) -> list[Any]:
         return list(rows[path])
     if not Path(path).is_file():
         raise ValueError(f"--labels must name a file with one class a line, got {path!r}, which does not exist")
-    return [reading.number(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [reading.number(line.strip()) for line in inputs.read_text(path).splitlines() if line.strip()]
 
 
 def _truths(options: argparse.Namespace, loaded: loading.Loaded, trains: bool) -> list[Any] | None:

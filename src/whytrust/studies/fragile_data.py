@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
+from whytrust.inputs import read_text
 from whytrust.language.written import Written
 from whytrust.studies.fragile_published import TITLES
 
@@ -218,7 +219,4 @@ def _numbered(path: Path) -> list[tuple[int, str]]:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise ValueError(f"{path} must be there: --data names a folder that holds {LAYOUTS}")
-    try:
-        return [line.rstrip("\r") for line in path.read_text(encoding="utf-8").split("\n")]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
+    return [line.rstrip("\r") for line in read_text(path).split("\n")]

@@ -29,25 +29,18 @@ def read(value: Any) -> Any:
     """The text itself, also where it lies in a file of its own."""
     if not isinstance(value, str | os.PathLike) or not reading.source_of(value):
         return value
-    return _decoded(Path(value))
+    return reading.read_text(Path(value))
 
 
 def lines(path: Path) -> list[str]:
     """The texts of a file with one a line; empty lines are left out."""
     if not path.is_file():
         raise ValueError(f"inputs names the file {path}, which does not exist")
-    found = [line.strip("\r") for line in _decoded(path).split("\n")]
+    found = [line.strip("\r") for line in reading.read_text(path).split("\n")]
     texts = [line for line in found if line.strip()]
     if not texts:
         raise ValueError(f"{path} must hold a text a line, got none")
     return texts
-
-
-def _decoded(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text file in UTF-8: {error}") from error
 
 
 def title(text: str) -> str:
