@@ -13,6 +13,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     {"checked", "memory"},
     {"core", "manifests"},
+    {"batches"},
     {"question"},
     {"views", "progress"},
     {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "stats", "store"},

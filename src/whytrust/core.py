@@ -177,6 +177,18 @@ class LayeredParts(Parts, Protocol):
         ...
 
 
+@runtime_checkable
+class NearParts(Parts, Protocol):
+    """Parts of an input that has others nearby, which hardly differ from it."""
+
+    def near(self, radius: float, rng: np.random.Generator) -> Parts:
+        """The same parts of another input nearby: values move by up to `radius` of their range.
+
+        In a text two neighbouring words trade places, and each is still the part that it was.
+        """
+        ...
+
+
 class Dials(Protocol):
     """Values that an input is made of by adding up, and that speak of its parts where the input's own values do not.
 

@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from whytrust.batches import default_batch, one_batch
 from whytrust.checked import CheckedModel
-from whytrust.core import Batch, DrawnParts, Draws, Floats, Masks, Parts, check_masks, generator, need
+from whytrust.core import Batch, DrawnParts, Draws, Floats, Masks, Parts, check_masks, generator
 
 R = TypeVar("R")
 WORTH_OPENING = 64
@@ -153,24 +154,36 @@ class Question:
 
     def score(self, masks: Masks, rng: np.random.Generator) -> Floats:
         """The target's score for each mask; `rng` is used only by fills that draw."""
+        return self.answers(masks, rng)[:, self._column]
+
+    def answers(self, masks: Masks, rng: np.random.Generator) -> Floats:
+        """(n, watched) scores of every class that is watched; `rng` is used only by fills that draw."""
         masks = check_masks(masks, self.d)
         if self.parts.deterministic:
-            return self._remembered(masks, rng)[:, self._column]
-        answers = np.empty(len(masks))
+            return self._remembered(masks, rng)
+        answers = np.empty((len(masks), len(self.memory.watched)))
         whole = masks.all(axis=1)
         if whole.any():
-            answers[whole] = self.original[self.target]
+            answers[whole] = self.original[list(self.memory.watched)]
         asked = masks[~whole]
         key = hashlib.blake2b(np.packbits(asked).tobytes(), digest_size=16).hexdigest()
         answers[~whole] = self._streamed(f"{key}-{len(asked)}", rng, lambda: self._ask(
-            len(asked), _InBlocks(self.parts, asked, rng)))[:, self._column]
+            len(asked), _InBlocks(self.parts, asked, rng)))
         return answers
+
+    def passing(self, n: int, masks: Callable[[slice], Masks], rng: np.random.Generator) -> Iterator[tuple[slice, Floats]]:
+        """(which, their scores of the watched classes) of n masks made batch by batch, asked and forgotten.
+
+        For walks over so many parts, or steps, that to remember each mask would take more room than it saves calls.
+        """
+        for part in self._chunks(n):
+            yield part, self._model(self.parts.compose(masks(part), rng))[:, list(self.memory.watched)]
 
     def outputs(self, masks: Masks) -> Floats:
         """(n, watched) scores of every class that is watched; of masks that are there twice, or known, none is asked again."""
         if not self.parts.deterministic:
             raise TypeError(f"{type(self.parts).__name__} fills hidden parts at random; only parts that do not are remembered")
-        return self._remembered(check_masks(masks, self.d), _UNUSED)
+        return self.answers(masks, _UNUSED)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Draws, Floats]:
         """n drawn inputs and the target's score of each."""
@@ -208,7 +221,7 @@ class Question:
         rng, ones = generator(0), np.ones((1, self.d), bool)
         if isinstance(first, Draws):
             most = next(self._chunks(len(first))).stop - (self.batch_size is not None)  # a user's size holds for both together
-            scores = self._model(_one_batch(self.parts.compose(ones, rng), first.rows(slice(0, most))))
+            scores = self._model(one_batch(self.parts.compose(ones, rng), first.rows(slice(0, most))))
             self.memory.original, self.memory.ahead = scores[0], (first, scores[1:])
         elif self.parts.deterministic and len(first):
             opened = self.model.opened(self.parts) if len(first) >= WORTH_OPENING else None
@@ -318,7 +331,7 @@ class Question:
 
     def _chunks(self, n: int, first: int = 0) -> Iterator[slice]:
         if not self.batch_size and not self.memory.batch:
-            self.memory.batch = _default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
+            self.memory.batch = default_batch(self.parts, str(getattr(self.model.function, "home", "cpu")))
         size = self.batch_size or self.memory.batch
         for start in range(first, n, size):
             yield slice(start, min(start + size, n))
@@ -366,28 +379,3 @@ def distinct(masks: Masks) -> tuple[list[bytes], Masks]:
     each = dict(zip(_keys(masks), range(len(masks)), strict=True))
     each.pop(_whole(masks.shape[1]), None)
     return list(each), masks[np.fromiter(each.values(), np.intp, len(each))]
-
-
-def _one_batch(first: Any, second: Any) -> Any:
-    """Two batches of one kind, one after the other."""
-    if isinstance(first, list):
-        return first + second
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    return need("pandas", "tables").concat([first, second], ignore_index=True)
-
-
-def _default_batch(parts: Parts, device: str) -> int:
-    """So many inputs that a model works on what its processor keeps at hand; a small model still gets thousands.
-
-    Nets take images as 32-bit floats, and on a processor their layers are fastest while a layer's values stay in its cache:
-    two images of 224 × 224 pixels took half the time an image of batches of eight and more.
-    """
-    if parts.domain == "tabular":
-        size, limit = 8 * len(parts.names), 4 << 20
-    else:
-        one = parts.compose(np.ones((1, len(parts.names)), bool), generator(0))
-        size, limit = one.nbytes if isinstance(one, np.ndarray) else len(one[0]) if isinstance(one, list) else 1024, 4 << 20
-        if parts.domain == "image" and isinstance(one, np.ndarray):
-            size, limit = 4 * one.size, 5 << 18 if device == "cpu" else 1 << 25
-    return int(np.clip(limit // max(size, 1), 1, 8192))

@@ -143,6 +143,11 @@ class AudioParts:
         sound = fitting(other, self.sound)
         return replace(self, sound=sound, fill=_hidden_level(sound, self.rule, self.window), notes=())
 
+    def near(self, radius: float, rng: np.random.Generator) -> AudioParts:
+        """This sound with noise of up to `radius` of its range, cut where it is."""
+        noise = radius * float(np.ptp(self.sound.astype(np.float64))) * rng.uniform(-1, 1, self.sound.shape)
+        return self.like(as_type(self.sound + noise, self.sound.dtype))
+
     def filled(self, fill: str | float) -> AudioParts:
         """The same sound and cut, with parts hidden in another way: "zero", "min", "mean" or a number."""
         return replace(self, rule=fill, fill=_hidden_level(self.sound, fill, self.window))

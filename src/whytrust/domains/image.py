@@ -126,6 +126,13 @@ class ImageParts:
         """Squared differences of pixels, shaped like the image."""
         return np.asarray((self.image.astype(np.float64) - self._fitting(since)) ** 2)
 
+    def near(self, radius: float, rng: np.random.Generator) -> ImageParts:
+        """This image with noise of up to `radius` of its range, cut where it is."""
+        low, high = value_range(self.image)
+        moved = np.clip(self.image + radius * (high - low) * rng.uniform(-1, 1, self.image.shape), low, high)
+        whole = self.image.dtype.kind in "ui"
+        return self.like((np.rint(moved) if whole else moved).astype(self.image.dtype))
+
     def _fitting(self, other: Any) -> NDArray[Any]:
         array = np.asarray(other)
         if array.shape != self.image.shape:

@@ -211,6 +211,13 @@ class TableParts:
         """Another row of the same table."""
         return TableParts(other, self.statistics, self.values)
 
+    def near(self, radius: float, rng: np.random.Generator) -> TableParts:
+        """This row with every number moved by up to `radius` of its column's range; categories and missing values stay."""
+        steps = radius * self.ranges * rng.uniform(-1, 1, len(self.row))
+        moved = [value if value is None or not column.numeric else value + step
+                 for column, value, step in zip(self.statistics.columns, self.row, steps, strict=True)]
+        return self.like(moved)
+
     def over(self, below: Any) -> LaidRows:
         """This row with another one's values in the columns that are hidden."""
         return LaidRows(self, self.like(below).row)

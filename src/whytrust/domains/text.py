@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -109,6 +109,17 @@ class TextParts:
         seen = None if self.seen is None else min(last + max(self.seen - own[len(self._places) - 1][1], 0), len(other))
         names = _distinct(_label(self.find)(other[each[0][0]:each[0][1]]) for each in spans)
         return TextParts(other, names, tuple(map(tuple, spans)), self.fill, seen, self.find)
+
+    def near(self, radius: float, rng: np.random.Generator) -> TextParts:
+        """This text with two neighbouring words, or sentences, in each other's place; `radius` means nothing here."""
+        places = self._places
+        if len(places) < 2:
+            return self
+        at = int(rng.integers(len(places) - 1))
+        (start, end, _), (first, last, _) = places[at:at + 2]
+        text = self.text[:start] + self.text[first:last] + self.text[end:first] + self.text[start:end] + self.text[last:]
+        moved = {(start, end): (last - (end - start), last), (first, last): (start, start + last - first)}
+        return replace(self, text=text, spans=tuple(tuple(moved.get(span, span) for span in spans) for spans in self.spans))
 
     def over(self, below: Any) -> LaidTexts:
         """This text with another one's words in the places that are hidden."""

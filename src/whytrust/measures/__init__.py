@@ -5,9 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from whytrust.measures.amounts import Completeness, FaithfulnessCorrelation, Infidelity
 from whytrust.measures.case import Case as Case
+from whytrust.measures.flipping import (
+    Comprehensiveness,
+    Deletion,
+    ImpactScore,
+    Insertion,
+    PixelFlipping,
+    Sufficiency,
+    TopKAblation,
+    WordDeletion,
+)
 from whytrust.measures.flips import Flips as Flips
+from whytrust.measures.judged import Judged as Judged
+from whytrust.measures.judged import Metric
+from whytrust.measures.pointing import Localisation, PointingGame, RelevanceMass, RelevanceRank
 from whytrust.measures.recovery import Recovery as Recovery
+from whytrust.measures.stability import LabelRandomisation, MaxSensitivity, ModelRandomisation
 
 
 @dataclass(frozen=True)
@@ -35,3 +50,10 @@ BASELINES = {"magnitude": "the parts that were changed most, by the sum of squar
              "oracle": "the smallest set of parts that was found to change the label: what nobody can beat"}
 """What every audit has beside random."""
 NAMES = {entry.name: entry for entry in CATALOGUE}
+METRICS: tuple[Metric, ...] = (
+    PixelFlipping(), PixelFlipping(order="least"), PixelFlipping(indicator="accuracy"), Deletion(), Insertion(), TopKAblation(),
+    WordDeletion(), ImpactScore(), Comprehensiveness(), Sufficiency(), Infidelity(), Infidelity(scaled=True),
+    FaithfulnessCorrelation(), Completeness(), ModelRandomisation(), LabelRandomisation(), MaxSensitivity(), PointingGame(),
+    Localisation(), RelevanceMass(), RelevanceRank())
+"""Every metric of single explanations, with its usual settings; each says of itself what it is."""
+METRIC_NAMES = {metric.about.name: metric for metric in METRICS}

@@ -25,15 +25,10 @@ class Noted(Question):
         """The same question, with notes."""
         return cls(**{one.name: getattr(question, one.name) for one in fields(Question)})
 
-    def score(self, masks: Masks, rng: np.random.Generator) -> Floats:
-        """The target's score for each mask."""
-        self.masks.append(np.array(masks, bool))
-        return super().score(masks, rng)
-
-    def outputs(self, masks: Masks) -> Floats:
+    def answers(self, masks: Masks, rng: np.random.Generator) -> Floats:
         """(n, watched) scores of every class that is watched."""
         self.masks.append(np.array(masks, bool))
-        return super().outputs(masks)
+        return super().answers(masks, rng)
 
     @property
     def asked(self) -> Masks:

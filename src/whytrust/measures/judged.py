@@ -1,0 +1,191 @@
+"""One explanation before a metric, and what every metric says of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.checked import CheckedModel
+from whytrust.core import Floats, Masks
+from whytrust.question import Question
+
+Goal = Literal["contribution", "sensitivity", "ranking"]
+Kind = Literal["alignment", "performance"]
+Aspect = Literal["faithfulness", "plausibility"]
+ANY: tuple[Goal, ...] = get_args(Goal)
+GOALS: Mapping[str, tuple[Goal, ...]] = {"contribution": ("contribution", "ranking"), "sensitivity": ("sensitivity", "ranking"),
+                                         "ranking": ("ranking",), "nothing": ANY}
+"""What an explanation means -> the goals it can be judged by. An order can be made of any scores; amounts cannot be made of an
+order, nor a contribution of a slope. A baseline means nothing and may stand beside everything."""
+REMEMBERED = 1 << 23
+"""Bytes of masks of one walk that are remembered, so that other metrics need not ask again; longer walks are not."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a metric says of itself.
+
+    `higher`: is a larger value better? `goals` are what it can judge: how much of a prediction is due to a part, how it moves
+    with a part, which parts come first. `kind` is what explanations are held against (Wang & Wang 2022): "performance" is the
+    model, asked about changed inputs or changed itself; "alignment" is something given that knows nothing of the model, an
+    annotation or an expectation. So alignment speaks of `plausibility`, of what people find likely, and a model with other
+    reasons than theirs makes a faithful explanation lose.
+    """
+
+    name: str
+    words: str
+    higher: bool
+    goals: tuple[Goal, ...]
+    kind: Kind
+    aspect: Aspect
+    paper: str
+    needs: tuple[str, ...] = ()  # of NEEDS
+    domains: tuple[str, ...] = ("image", "text", "audio", "tabular")
+
+
+NEEDS = {"truth": "truth=, which pixels, words or columns an annotation says matter, shaped like the explanation's map",
+         "explain": "explain=, the explainer itself, for it explains other questions too",
+         "untrained": "untrained=, the same model before it was trained",
+         "relabelled": "relabelled=, the same model trained on shuffled labels"}
+"""What some metrics need beyond scores, and how to give it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """One explanation before a metric: the question that it answers, and its scores, one a part.
+
+    Explanations of one input that are made from each other with `with_scores` share what the model has answered. `truth` is
+    shaped like the input as a reader knows it (pixels, characters, cells or samples, columns). `label` is the label that an
+    accuracy is reckoned by, the model's own where none is given.
+    """
+
+    question: Question
+    scores: Floats
+    goal: str = "contribution"
+    truth: NDArray[np.bool_] | None = None
+    explain: Callable[[Question], Floats] | None = None  # the same bits for the same question
+    untrained: CheckedModel | None = None
+    relabelled: CheckedModel | None = None
+    label: int | None = None
+    own: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Watch every class, and refuse scores that are not of these parts."""
+        question, classes = self.question, len(self.question.original)
+        if len(question.memory.watched) < classes:
+            question = question.watching(range(classes))[question.target]
+        values = np.asarray(self.scores, dtype=np.float64)
+        if values.shape != (question.d,) or not np.isfinite(values).all():
+            raise ValueError(f"scores must be finite numbers, one a part: expected ({question.d},), got {values.shape}"
+                             f"{'' if np.isfinite(values).all() else ' with NaN or infinite ones'}")
+        if self.goal not in GOALS:
+            raise ValueError(f"goal must be one of {', '.join(GOALS)}, got {self.goal!r}")
+        told = self.label is not None
+        own = self.label if told else 0 if classes == 1 else int(question.model.labels(question.original[None])[0])
+        for name, value in (("question", question), ("scores", values), ("own", own), ("truth", self._checked_truth())):
+            object.__setattr__(self, name, value)
+
+    def _checked_truth(self) -> NDArray[np.bool_] | None:
+        if self.truth is None:
+            return None
+        truth = np.asarray(self.truth)
+        expected = self.question.parts.view.spread(np.zeros(self.question.d)).shape
+        if truth.shape != expected or not np.isin(truth, (0, 1)).all() or not truth.any():
+            raise ValueError(f"truth must say yes or no of every place of the input, and yes of one at least: expected "
+                             f"{expected}, got {truth.dtype} {truth.shape} with {int(np.count_nonzero(truth))} that are not 0")
+        return truth.astype(bool)
+
+    def with_scores(self, scores: Floats, goal: str | None = None, **more: Any) -> Judged:
+        """Another explanation of the same question."""
+        return replace(self, scores=scores, goal=self.goal if goal is None else goal, **more)
+
+    @property
+    def d(self) -> int:
+        """The number of parts."""
+        return self.question.d
+
+    @property
+    def map(self) -> Floats:
+        """The scores laid over the input as a reader knows it."""
+        return self.question.parts.view.spread(self.scores)
+
+    @property
+    def whole(self) -> float:
+        """The target's score of the input itself."""
+        return float(self.question.original[self.question.target])
+
+    def drops(self, masks: Masks, rng: np.random.Generator) -> Floats:
+        """By how much the target's score falls when only the parts of each mask are shown."""
+        return self.whole - self.question.score(masks, rng)
+
+    def walked(self, rank: NDArray[np.intp], hidden: NDArray[np.intp], rng: np.random.Generator,
+               least: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
+        """(target's scores, whether the label is kept) with so many parts hidden, those of the lowest rank first.
+
+        With `least` so many are shown instead, and the others hidden. Memory does not grow with the number of steps.
+        """
+        def masks(part: slice) -> Masks:
+            first = rank[None] < hidden[part, None]
+            return np.asarray(first if least else ~first)
+
+        if len(hidden) * self.d // 8 <= REMEMBERED:
+            return self._told(self.question.answers(masks(slice(None)), rng))
+        scores, kept = np.empty(len(hidden)), np.empty(len(hidden), bool)
+        for part, answers in self.question.passing(len(hidden), masks, rng):
+            scores[part], kept[part] = self._told(answers)
+        return scores, kept
+
+    def _told(self, answers: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        labels = self.question.model.labels(answers) if answers.shape[1] > 1 else np.full(len(answers), self.own)
+        return answers[:, self.question.target], labels == self.own
+
+
+class Metric(Protocol):
+    """(judged, rng) -> one number, NaN where it is not defined for that input; a frozen dataclass that says what it is."""
+
+    @property
+    def about(self) -> About:
+        """What it is."""
+        ...
+
+    def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
+        """How good is this explanation?"""
+        ...
+
+
+def incompatible(about: About, goal: str, domain: str) -> str | None:
+    """Why this metric cannot judge what such scores mean, in a few words; None where it can."""
+    if domain not in about.domains:
+        return f"{about.name} is for {' and '.join(about.domains)} inputs, and these are {domain} inputs"
+    if not set(GOALS[goal]) & set(about.goals):
+        meant = {"sensitivity": "how the prediction moves with a part", "ranking": "which parts come first, and not how much",
+                 "contribution": "how much of the prediction is due to a part"}[goal]
+        return f"{about.name} judges {' or '.join(about.goals)}, and these scores say {meant} ({goal})"
+    return None
+
+
+def lacking(about: About, judged: Judged) -> str | None:
+    """What this metric needs and was not given; None where it has all."""
+    missing = [need for need in about.needs if getattr(judged, need) is None]
+    return f"{about.name} needs {NEEDS[missing[0]]}" if missing else None
+
+
+def judge(metric: Metric, judged: Judged, rng: np.random.Generator, insist: bool = False) -> float:
+    """The metric's number for one explanation; what it cannot judge is refused with the reason, unless the user insists.
+
+    What a metric needs cannot be insisted on.
+    """
+    about = metric.about
+    reason = lacking(about, judged)
+    if reason is None and not insist:
+        reason = incompatible(about, judged.goal, judged.question.parts.domain)
+        reason = reason and f"{reason}; pass insist=True to have its number all the same"
+    if reason:
+        raise ValueError(reason)
+    value = float(metric(judged, rng))
+    return value if math.isfinite(value) else math.nan
