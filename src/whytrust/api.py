@@ -227,7 +227,7 @@ def methods() -> list[dict[str, Any]]:
     about = {
         "grid": "grid:4x4 · rectangles of an image", "slic": "slic:16 · compact super-pixels",
         "quickshift": "quickshift · super-pixels that follow colour (lime's default)",
-        "felzenszwalb": "felzenszwalb:100 · super-pixels of very different sizes",
+        "felzenszwalb": "felzenszwalb:100 · super-pixels of very different sizes", "pixels": "pixels · every pixel by itself",
         "words": "words · every word where it stands", "bag": "bag · every different word, wherever it stands",
         "sentences": "sentences · for long documents", "time": "time:16 · slices of a sound",
         "freq": "freq:4 · frequency bands", "tf": "tf:5x4 · time × frequency", "columns": "columns · of a table row",

@@ -189,6 +189,20 @@ class NearParts(Parts, Protocol):
         ...
 
 
+@runtime_checkable
+class CoveredParts(Parts, Protocol):
+    """Parts that can be hidden behind one thing or another: a metric that hides parts must not hang on which."""
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What they can be hidden behind, by name."""
+        ...
+
+    def behind(self, baseline: str, rng: np.random.Generator) -> Parts:
+        """The same parts, hidden behind that; noise is drawn once, so that a mask always shows the same."""
+        ...
+
+
 class Dials(Protocol):
     """Values that an input is made of by adding up, and that speak of its parts where the input's own values do not.
 
@@ -236,6 +250,12 @@ def check_masks(masks: Any, d: int) -> Masks:
         hint = "; pass masks[None] to ask about a single mask" if array.ndim == 1 else ""
         raise ValueError(f"masks must have one column per part: expected (n, {d}), got {array.shape}{hint}")
     return np.ascontiguousarray(array, dtype=bool)
+
+
+def check_baseline(name: str, known: Sequence[str]) -> None:
+    """Refuse what parts cannot be hidden behind."""
+    if name not in known:
+        raise ValueError(f"a baseline must be one of {', '.join(known)} here, got {name!r}{near(name, known)}")
 
 
 def over_channels(values: Floats) -> Floats:

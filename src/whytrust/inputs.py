@@ -20,7 +20,7 @@ OPTIONS = {
 }
 """What may be said about the parts of each domain, beyond `parts` itself."""
 SPECS = {
-    "image": ("grid", "slic", "quickshift", "felzenszwalb"),
+    "image": ("grid", "slic", "quickshift", "felzenszwalb", "pixels"),
     "text": ("words", "bag", "sentences"),
     "audio": ("time", "freq", "tf", "slic"),
     "tabular": ("columns",),

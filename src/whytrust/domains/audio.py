@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Floats, Masks, check_masks, pool_labels, runs
+from whytrust.core import Floats, Masks, check_baseline, check_masks, pool_labels, runs
 from whytrust.domains.audio_chart import Axis, Chart, checked_hz, checked_labels, edges, even_edges, names, time_axis
 from whytrust.domains.audio_chart import band_edges as band_edges
 from whytrust.domains.audio_chart import parse_grid as parse_grid
@@ -151,6 +151,19 @@ class AudioParts:
     def filled(self, fill: str | float) -> AudioParts:
         """The same sound and cut, with parts hidden in another way: "zero", "min", "mean" or a number."""
         return replace(self, rule=fill, fill=_hidden_level(self.sound, fill, self.window))
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What parts can be hidden behind."""
+        return ("zeros", "mean", "min", "noise")
+
+    def behind(self, baseline: str, rng: np.random.Generator) -> AudioParts:
+        """The same cut, hidden behind that; noise has the sound's mean and spread, and is drawn once."""
+        check_baseline(baseline, self.baselines)
+        if baseline != "noise":
+            return self.filled(baseline.removesuffix("s"))
+        values = self.sound.astype(np.float64)
+        return self.over(as_type(values.mean() + values.std() * rng.standard_normal(values.shape), self.sound.dtype))
 
     def over(self, below: Any) -> AudioParts:
         """This sound with another of its shape sounding where parts are hidden.

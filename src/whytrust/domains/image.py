@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Batch, Floats, Masks, check_masks, need, pool_labels, runs
+from whytrust.core import Batch, Floats, Masks, check_baseline, check_masks, need, pool_labels, runs
+from whytrust.domains.inpainting import painted
+from whytrust.domains.segments import colours_of, few_segments, value_range
+from whytrust.domains.segments import segment as segment
+from whytrust.domains.segments import to_rgb as to_rgb
 from whytrust.views import ImageView
 
-DARK = 64.0
-"""Floats that nowhere exceed this are shown on their own scale; on that of bytes they would look black."""
-FILLS = ("segment_mean", "image_mean", "blur", "noise", "black")
+FILLS = ("segment_mean", "image_mean", "blur", "inpaint", "noise", "black")
+BASELINES: dict[str, str | float] = {"zeros": 0.0, "mean": "image_mean", "segment_mean": "segment_mean", "blur": "blur",
+                                     "inpaint": "inpaint", "noise": "noise"}
+"""What a metric may hide parts behind, and how that is called as a fill."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
@@ -49,7 +54,7 @@ class ImageParts:
     """An image and the segment of each of its pixels; hidden segments take their values from `fill`.
 
     A fill is never neutral: a black or a blurred segment says something to most nets. `segment_mean` leaves the colour and
-    takes the shape away, `noise` (drawn anew for each input) takes both.
+    takes the shape away, `noise` (drawn anew for each input) takes both, `inpaint` goes on with what is around it.
     """
 
     image: NDArray[Any]  # as the model gets it: (H, W), (H, W, C) or, with channels_first, (C, H, W)
@@ -63,11 +68,11 @@ class ImageParts:
     @classmethod
     def cut(cls, image: Any, spec: str | NDArray[Any] = "slic:16", fill: Any = "segment_mean",
             layout: str = "NHWC") -> ImageParts:
-        """Cut by "grid:4x4", "slic:16", "quickshift", "felzenszwalb[:scale]", or an (H, W) array of labels."""
+        """Cut by "grid:4x4", "slic:16", "quickshift", "felzenszwalb[:scale]", "pixels", or an (H, W) array of labels."""
         array, first = laid_out(image, layout), layout == "NCHW"
         last = np.moveaxis(array, 0, -1) if first else array
         labels = segment(last, spec)
-        return cls(array, labels, _check_fill(fill, last), first, _few_segments(spec, int(labels.max()) + 1))
+        return cls(array, labels, _check_fill(fill, last), first, few_segments(spec, int(labels.max()) + 1))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -100,6 +105,8 @@ class ImageParts:
         masks = check_masks(masks, len(self.names))
         if masks.all() and not self._noisy:  # which draws for inputs that need none too
             return np.repeat(self.image[None], len(masks), axis=0)
+        if isinstance(self.fill, str) and self.fill == "inpaint":
+            return self._inpainted(masks)
         owners, lengths, image = self._runs
         if self._noisy:
             hidden = _bytes(self._noise(len(masks), rng)).reshape(len(masks), self.image.nbytes)
@@ -171,7 +178,7 @@ class ImageParts:
         last = self._last
         pixels = last.reshape(*self.labels.shape, -1).astype(np.float64)
         hidden = pixels.copy()
-        colours = _colours(pixels)
+        colours = colours_of(pixels)
         if self.fill == "segment_mean":
             flat = self.labels.ravel()
             for c in range(colours.shape[-1]):
@@ -195,6 +202,26 @@ class ImageParts:
         if last.ndim == 3 and last.shape[-1] == 4:
             drawn[..., 3] = last[..., 3]
         return np.stack([self._like_image(d) for d in drawn]) if n else np.empty((0, *self.image.shape), self.image.dtype)
+
+    def _inpainted(self, masks: Masks) -> NDArray[Any]:
+        """Hidden pixels painted from those around them; what is transparent stays so."""
+        pixels = self._last.reshape(*self.labels.shape, -1).astype(np.float64)
+        out = np.repeat(pixels[None], len(masks), axis=0)
+        colours = colours_of(pixels)
+        out[..., : colours.shape[-1]] = painted(colours, masks[:, self.labels])
+        made = np.stack([self._like_image(one.reshape(self._last.shape)) for one in out]) if len(out) else out
+        made[masks.all(axis=1)] = self.image
+        return made
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What segments can be hidden behind."""
+        return tuple(BASELINES)
+
+    def behind(self, baseline: str, rng: np.random.Generator) -> ImageParts:
+        """The same cut, hidden behind that; noise is drawn once."""
+        check_baseline(baseline, self.baselines)
+        return self.over(self._noise(1, rng)[0]) if baseline == "noise" else replace(self, fill=BASELINES[baseline])
 
     def _like_image(self, values: Floats) -> NDArray[Any]:
         if self.image.dtype.kind in "ui":
@@ -240,119 +267,6 @@ def laid_out(image: Any, layout: str) -> NDArray[Any]:
     if min(array.shape[1:] if first else array.shape[:2]) < 2:
         raise ValueError(f"an image must have at least 2 × 2 pixels, got shape {array.shape}")
     return array
-
-
-def segment(image: NDArray[Any], spec: str | NDArray[Any]) -> NDArray[np.int32]:
-    """Labels 0 … d-1 of an (H, W[, C]) image."""
-    shape = image.shape[:2]
-    if not isinstance(spec, str):
-        labels = np.asarray(spec)
-        if labels.shape != shape or labels.dtype.kind not in "uib":
-            raise ValueError(f"a label array must have one whole number a pixel: expected {shape}, "
-                             f"got {labels.dtype} {labels.shape}")
-        return _renumber(labels)
-    name, _, argument = spec.partition(":")
-    cutters = {"grid": _grid, "slic": _slic, "quickshift": _quickshift, "felzenszwalb": _felzenszwalb}
-    if name not in cutters:
-        raise ValueError(f"image parts must be grid:4x4, slic:16, quickshift, felzenszwalb or a label array, got {spec!r}")
-    return _renumber(cutters[name](image, argument, spec))
-
-
-def to_rgb(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """(H, W[, C]) of any type as (H, W, 3) bytes to look at; transparent pixels on white."""
-    if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
-        return image.copy()
-    low, high = value_range(image)
-    if image.dtype.kind == "f" and high == 255 and 0 < image.max() <= DARK:
-        high = float(image.max())  # as 0–16 of scikit-learn's digits: on a scale to 255 it would be a black square
-    values = (image.astype(np.float64).reshape(*image.shape[:2], -1) - low) / (high - low)
-    if values.shape[-1] == 4:
-        values = values[..., :3] * values[..., 3:] + 1 - values[..., 3:]
-    values = np.repeat(values, 3, axis=2) if values.shape[-1] == 1 else values
-    return np.asarray(np.rint(np.clip(values, 0, 1) * 255), dtype=np.uint8)
-
-
-def value_range(image: NDArray[Any]) -> tuple[float, float]:
-    """The range pixels live in: 0–255 for bytes, 0–1 or 0–255 for floats within it, else what the image spans."""
-    if image.dtype == np.uint8:
-        return 0.0, 255.0
-    low, high = float(image.min()), float(image.max())
-    if low >= 0 and high <= 1:
-        return 0.0, 1.0
-    if low >= 0 and 2 < high <= 255:
-        return 0.0, 255.0
-    return (low, high) if high > low else (low, low + max(1.0, abs(low)))
-
-
-def _grid(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
-    try:
-        rows, columns = (int(n) for n in (argument or "4x4").split("x"))
-    except ValueError:
-        raise ValueError(f"a grid is written grid:ROWSxCOLUMNS, such as grid:4x4, got {spec!r}") from None
-    height, width = image.shape[:2]
-    if not (1 <= rows <= height and 1 <= columns <= width):
-        raise ValueError(f"a grid must have 1 to {height} rows and 1 to {width} columns for this image, got {spec!r}")
-    # What an uneven division leaves over joins the last cell.
-    down = np.minimum(np.arange(height) // (height // rows), rows - 1)
-    across = np.minimum(np.arange(width) // (width // columns), columns - 1)
-    return np.asarray(down[:, None] * columns + across[None])
-
-
-def _slic(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
-    pixels = _colours(_unit(image))
-    pixels = pixels[..., 0] if pixels.ndim == 3 and pixels.shape[-1] == 1 else pixels
-    channel = -1 if pixels.ndim == 3 else None
-    return np.asarray(_segmentation().slic(pixels, n_segments=_whole(argument or "16", spec), compactness=10, sigma=1,
-                                           start_label=0, channel_axis=channel))
-
-
-def _few_segments(spec: str | NDArray[Any], found: int) -> tuple[str, ...]:
-    """SLIC joins what looks alike, however many segments it was asked for; nothing else would show that it did."""
-    asked = int(spec.partition(":")[2] or "16") if isinstance(spec, str) and spec.startswith("slic") else 0
-    return () if 2 * found >= asked else (
-        f"The image was cut into {found} segments where {asked} were asked for: SLIC joins what looks alike, so a score speaks "
-        "for a large area; parts='grid:4x4' cuts evenly.",)
-
-
-def _quickshift(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
-    distance = float(_whole(argument, spec)) if argument else 200.0
-    return np.asarray(_segmentation().quickshift(_three(image), kernel_size=4, max_dist=distance, ratio=0.2))
-
-
-def _felzenszwalb(image: NDArray[Any], argument: str, spec: str) -> NDArray[Any]:
-    scale = _whole(argument, spec) if argument else 100
-    return np.asarray(_segmentation().felzenszwalb(_three(image), scale=scale, sigma=0.5, min_size=50))
-
-
-def _segmentation() -> Any:
-    return need("skimage.segmentation", "image")
-
-
-def _whole(argument: str, spec: str) -> int:
-    if not argument.isdigit() or int(argument) < 1:
-        raise ValueError(f"parts such as {spec.partition(':')[0]}:16 take a whole number >= 1, got {spec!r}")
-    return int(argument)
-
-
-def _unit(image: NDArray[Any]) -> Floats:
-    low, high = value_range(image)
-    return np.asarray((image.astype(np.float64) - low) / (high - low))
-
-
-def _three(image: NDArray[Any]) -> Floats:
-    return to_rgb(image) / 255.0
-
-
-def _colours(pixels: Floats) -> Floats:
-    """Without the alpha channel."""
-    return pixels[..., :3] if pixels.ndim == 3 and pixels.shape[-1] == 4 else pixels
-
-
-def _renumber(labels: NDArray[Any]) -> NDArray[np.int32]:
-    """0 … d-1 without gaps, in the order of the old numbers."""
-    if labels.dtype.kind in "ui" and labels.min() == 0 and np.bincount(labels.ravel()).all():
-        return labels.astype(np.int32)
-    return np.unique(labels, return_inverse=True)[1].reshape(labels.shape).astype(np.int32)
 
 
 def _place(down: float, across: float) -> str:

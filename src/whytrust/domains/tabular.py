@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Batch, Draws, Floats, Masks, check_masks, need, pool_labels
+from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, need, pool_labels
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
@@ -217,6 +217,22 @@ class TableParts:
         moved = [value if value is None or not column.numeric else value + step
                  for column, value, step in zip(self.statistics.columns, self.row, steps, strict=True)]
         return self.like(moved)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What columns can be hidden behind: a typical row, zeros, one training value each, or ever new ones."""
+        return ("mean", "zeros", "noise", "training")
+
+    def behind(self, baseline: str, rng: np.random.Generator) -> TableParts | LaidRows:
+        """The same columns, hidden behind that; categories that cannot be 0 show their most frequent one."""
+        check_baseline(baseline, self.baselines)
+        if baseline == "training":
+            return self
+        if baseline == "noise":
+            drawn = [law.atoms.choose(rng.random(1)) for law in self._training]
+            return self.over([law.array_of(one).tolist()[0] for law, one in zip(self._training, drawn, strict=True)])
+        pairs = zip(self.typical, self.statistics.columns, strict=True)
+        return self.over([0 if baseline == "zeros" and column.numeric else value for value, column in pairs])
 
     def over(self, below: Any) -> LaidRows:
         """This row with another one's values in the columns that are hidden."""

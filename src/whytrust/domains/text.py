@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whytrust.core import Floats, Masks, check_masks, pool_labels
+from whytrust.core import Floats, Masks, check_baseline, check_masks, pool_labels
 from whytrust.domains.text_pieces import Pieces
 from whytrust.domains.text_spans import Span as Span
 from whytrust.domains.text_spans import has_word
@@ -28,6 +28,7 @@ Split = str | Callable[[str], Iterable[str] | Iterable[Span]]
 Find = Callable[[str], Iterable[Span]]
 
 SPECS = ("words", "words:bag", "bag", "sentences")
+UNKNOWN = "[UNK]"
 _NAME_LENGTH = 60
 
 
@@ -120,6 +121,21 @@ class TextParts:
         text = self.text[:start] + self.text[first:last] + self.text[end:first] + self.text[start:end] + self.text[last:]
         moved = {(start, end): (last - (end - start), last), (first, last): (start, start + last - first)}
         return replace(self, text=text, spans=tuple(tuple(moved.get(span, span) for span in spans) for spans in self.spans))
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What words can be hidden behind: nothing, a sign that stands for any word, or other words of the text."""
+        return ("removed", "unknown", "noise")
+
+    def behind(self, baseline: str, rng: np.random.Generator) -> TextParts | LaidTexts:
+        """The same cut, hidden behind that; the other words are drawn once."""
+        check_baseline(baseline, self.baselines)
+        if baseline != "noise":
+            return replace(self, fill=UNKNOWN if baseline == "unknown" else None)
+        before, *after = self._between
+        drawn = [self.text[slice(*self._places[i][:2])] for i in rng.permutation(len(self._places))]
+        other = before + "".join(word + gap for word, gap in zip(drawn, after, strict=True))
+        return self.over(other if self.seen is None else other + self.text[self.seen:])
 
     def over(self, below: Any) -> LaidTexts:
         """This text with another one's words in the places that are hidden."""
