@@ -24,7 +24,7 @@ LAYERS = [
     {"backends"},
     {"domains", "explainers", "attacks", "models", "measures", "report"},
     {"language"},
-    {"features", "inputs", "swapping"},
+    {"features", "inputs", "lab", "swapping"},
     {"api", "picked"},
     {"loading", "attacking", "picking"},
     {"reporting", "studies"},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,3 +61,179 @@ class PlantedCause:
     def inputs(self, n: int, seed: int = 0) -> NDArray[np.float64]:
         """Dark images of class 0, which a change of 0.5 a pixel turns into class 1."""
         return generator(seed, "planted").uniform(0.05, 0.25, (n, *self.where.shape))
+
+
+Curve = Literal["line", "square", "bend", "wave"]
+CURVES: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
+    "line": (lambda x: x, np.ones_like), "square": (np.square, lambda x: 2 * x),
+    "bend": (lambda x: np.tanh(2 * x), lambda x: 2 / np.cosh(2 * x) ** 2),
+    "wave": (lambda x: np.sin(3 * x), lambda x: 3 * np.cos(3 * x))}
+"""Each curve and its slope."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveModel:
+    """Σ weight · curve(value) for each class: what each value contributes is known, whatever the others are.
+
+    `common` is added to every class: no decision hangs on it, and every class's score does.
+    """
+
+    weights: Floats  # (classes, *shape of an input)
+    curve: Curve = "line"
+    common: Floats | None = None  # (*shape of an input)
+    constants: Floats | None = None  # (classes,)
+
+    kind = "a white box"
+
+    def __call__(self, batch: Any) -> Floats:
+        """(n, classes) scores."""
+        return self._scores(self._bent(batch))
+
+    def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(scores, weights of the scores -> gradient of their weighted sum), in closed form."""
+        values = np.asarray(batch, dtype=np.float64)
+        slope = CURVES[self.curve][1](values)
+
+        def pull(weights: Floats) -> Floats:
+            return np.asarray(np.tensordot(weights, self.each, axes=1) * slope)
+
+        return self(batch), pull
+
+    @property
+    def each(self) -> Floats:
+        """(classes, *shape): the weights with what they have in common."""
+        return np.asarray(self.weights if self.common is None else self.weights + self.common, dtype=np.float64)
+
+    def contributions(self, item: Any, hidden: Any, target: int) -> Floats:
+        """What each value adds to the target's score when it is shown rather than hidden behind another input."""
+        return np.asarray(self.each[target] * (self._bent(item) - self._bent(hidden)))
+
+    def slopes(self, item: Any, target: int) -> Floats:
+        """How the target's score moves with each value."""
+        return np.asarray(self.each[target] * CURVES[self.curve][1](np.asarray(item, dtype=np.float64)))
+
+    def _bent(self, values: Any) -> Floats:
+        return CURVES[self.curve][0](np.asarray(values, dtype=np.float64))
+
+    def _scores(self, bent: Floats) -> Floats:
+        scores = bent.reshape(len(bent), -1) @ self.each.reshape(len(self.weights), -1).T
+        return np.asarray(scores if self.constants is None else scores + self.constants)
+
+
+@dataclass(frozen=True, eq=False)
+class InteractingModel:
+    """An additive model and products of pairs of values, each in one class: there the whole is not the sum of its parts.
+
+    A pair's product is shared out as Shapley's value does it: each of the two has the mean of what it adds before and after
+    the other is shown.
+    """
+
+    plain: AdditiveModel
+    pairs: NDArray[np.intp]  # (k, 2) places in the flattened input
+    amounts: Floats  # (classes, k)
+
+    kind = "a white box"
+
+    def __call__(self, batch: Any) -> Floats:
+        """(n, classes) scores."""
+        flat = np.asarray(batch, dtype=np.float64).reshape(len(batch), -1)
+        return np.asarray(self.plain(batch) + (flat[:, self.pairs[:, 0]] * flat[:, self.pairs[:, 1]]) @ self.amounts.T)
+
+    def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(scores, weights of the scores -> gradient of their weighted sum), in closed form."""
+        _, plain = self.plain.pullback(batch)
+        flat = np.asarray(batch, dtype=np.float64).reshape(len(batch), -1)
+
+        def pull(weights: Floats) -> Floats:
+            amounts, out = weights @ self.amounts, plain(weights).reshape(len(flat), -1)
+            for here, there in (self.pairs.T, self.pairs[:, ::-1].T):
+                np.add.at(out.T, here, (amounts * flat[:, there]).T)
+            return np.asarray(out.reshape(np.shape(batch)))
+
+        return self(batch), pull
+
+    def contributions(self, item: Any, hidden: Any, target: int) -> Floats:
+        """Shapley's value of each value, where no part holds both of a pair, or all of one."""
+        own, other = (np.asarray(one, dtype=np.float64).ravel() for one in (item, hidden))
+        out = self.plain.contributions(item, hidden, target).ravel()
+        for here, there in (self.pairs.T, self.pairs[:, ::-1].T):
+            np.add.at(out, here, self.amounts[target] * (own - other)[here] * (own + other)[there] / 2)
+        return np.asarray(out.reshape(np.shape(item)))
+
+    def slopes(self, item: Any, target: int) -> Floats:
+        """How the target's score moves with each value."""
+        _, pull = self.pullback(np.asarray(item)[None])
+        weights = np.zeros((1, len(self.amounts)))
+        weights[0, target] = 1
+        return np.asarray(pull(weights)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class WordModel:
+    """Two classes; the second's logit is the sum of the weights of a text's words, each time they occur.
+
+    Words that are not in the list weigh nothing, so that most of a text may be taken out without a trace.
+    """
+
+    weights: Mapping[str, float]
+    constant: float = 0.0
+    words: re.Pattern[str] = field(default=re.compile(r"\w+"), repr=False)
+
+    kind = "a white box"
+
+    def __call__(self, texts: Any) -> Floats:
+        """(n, 2) logits."""
+        logits = self.constant + np.array([self.weight(text) for text in texts])
+        return np.column_stack([-logits / 2, logits / 2])
+
+    def weight(self, text: str) -> float:
+        """The sum of the weights of the words of a text."""
+        return sum(self.weights.get(word, 0.0) for word in self.words.findall(text.lower()))
+
+
+@dataclass(frozen=True, eq=False)
+class ToneModel:
+    """Two classes of waveforms; the second's logit is how much of one tone there is, summed over stretches of equal length.
+
+    In each stretch it is the energy along the tone, whatever its phase: curved in the samples, and additive over stretches.
+    """
+
+    rate: int
+    hertz: float
+    stretch: int  # samples
+    gain: float = 1.0
+    threshold: float = 1.0
+
+    kind = "a white box"
+
+    def __call__(self, batch: Any) -> Floats:
+        """(n, 2) logits."""
+        logits = self.gain * (self.energies(batch).sum(axis=1) - self.threshold)
+        return np.column_stack([-logits / 2, logits / 2])
+
+    def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(logits, weights of the logits -> gradient of their weighted sum), in closed form."""
+        waves = np.asarray(batch, dtype=np.float64)
+        cut, tones = self._cut(waves), self._tones
+        slope = np.zeros_like(waves)
+        slope[:, :cut.shape[1] * self.stretch] = (2 * self.gain * (cut @ tones.T) @ tones).reshape(len(waves), -1)
+
+        def pull(weights: Floats) -> Floats:
+            return np.asarray((weights[:, 1] - weights[:, 0])[:, None] * slope / 2)
+
+        return self(batch), pull
+
+    def energies(self, batch: Any) -> Floats:
+        """(n, stretches): how much of the tone there is in each."""
+        return np.asarray(((self._cut(np.asarray(batch, dtype=np.float64)) @ self._tones.T) ** 2).sum(axis=2))
+
+    def _cut(self, waves: Floats) -> Floats:
+        count = waves.shape[1] // self.stretch
+        return waves[:, :count * self.stretch].reshape(len(waves), count, self.stretch)
+
+    @property
+    def _tones(self) -> Floats:
+        """(2, samples of a stretch): sine and cosine of unit length."""
+        angles = 2 * np.pi * self.hertz * np.arange(self.stretch) / self.rate
+        waves = np.stack([np.sin(angles), np.cos(angles)])
+        return np.asarray(waves / np.linalg.norm(waves, axis=1, keepdims=True))

@@ -1,0 +1,191 @@
+"""Labs of pictures and of table rows: models of arrays, additive, bent, with interactions, or led by what nobody expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.checked import CheckedModel, DifferentiableModel
+from whytrust.core import CoveredParts, Floats, Parts, generator
+from whytrust.domains.image import ImageParts
+from whytrust.domains.tabular import TableParts, TableStatistics
+from whytrust.lab.bench import Planted
+from whytrust.models.whitebox import AdditiveModel, InteractingModel
+
+SIDE = 12
+CLASSES = 3
+HEAVY = 6.0
+"""How much more the mark, or the leak, weighs than anything else may."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures of one bright thing on black, which models of single pixels know by some of its pixels.
+
+    "line" is a sparse linear model, "bend" a curve of each pixel, "interactions" has products of pairs of neighbours, too.
+    "mark" is the sparse linear model with a weight on the corner pixel, which is bright in every picture: it raises every class
+    alike, so that no decision hangs on it, and it is the largest contribution to every score (Wang & Wang 2022).
+    """
+
+    kind: Literal["line", "bend", "interactions", "mark"] = "line"
+    seed: int = 0
+    domain: str = "image"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"pictures/{self.kind}"
+
+    @property
+    def about(self) -> str:
+        """What the model goes by."""
+        return {"line": "a linear model of a few pixels of a bright thing on black",
+                "bend": "a curve of each of a few pixels of a bright thing on black",
+                "interactions": "a few pixels of a bright thing on black, and products of neighbours",
+                "mark": "a linear model whose largest weight, in all classes alike, is on a mark in the corner"}[self.kind]
+
+    @property
+    def expected(self) -> bool:
+        """People point at the thing, and not at the corner."""
+        return self.kind != "mark"
+
+    @cached_property
+    def white_box(self) -> AdditiveModel | InteractingModel:
+        """The model as a formula."""
+        rng = generator(self.seed, "lab pictures")
+        weights = rng.normal(size=(CLASSES, SIDE, SIDE)) * (rng.random((SIDE, SIDE)) < 0.5)
+        weights[:, 0, 0] = 0
+        common = None
+        if self.kind == "mark":
+            common = np.zeros((SIDE, SIDE))
+            common[0, 0] = HEAVY
+        plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line", common)
+        return plain if self.kind != "interactions" else InteractingModel(
+            plain, neighbours(SIDE, rng), rng.normal(size=(CLASSES, SIDE * SIDE // 4)))
+
+    @cached_property
+    def model(self) -> CheckedModel:
+        """The model itself."""
+        return DifferentiableModel(self.white_box, name=self.name)
+
+    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+        """One picture; every pixel is a part unless another cut is asked for."""
+        picture, thing = self._drawn(generator(seed, "picture", case))
+        parts = ImageParts.cut(picture, "pixels" if cut is None else cut, fill=0.0)
+        target = int(self.model(picture[None])[0].argmax())
+        return judged_by(self.white_box, parts, target, thing)
+
+    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
+        """The same parts behind another baseline."""
+        return behind(planted.parts, baseline, seed)
+
+    @staticmethod
+    def _drawn(rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        """(picture, where the thing is): a bright ellipse somewhere off the corner, and the mark in the corner."""
+        down, across = np.indices((SIDE, SIDE))
+        centre, radii = rng.uniform(4.5, SIDE - 4, 2), rng.uniform(2.2, 3.8, 2)
+        thing = ((down - centre[0]) / radii[0]) ** 2 + ((across - centre[1]) / radii[1]) ** 2 <= 1
+        thing[:2, :2] = False
+        picture = np.where(thing, rng.uniform(0.3, 1.0, (SIDE, SIDE)), 0.0)
+        picture[0, 0] = 1.0
+        return picture, thing
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Table rows of eight columns, of which experts believe in the first three.
+
+    "line", "bend" and "interactions" go by those three most; "leak" goes by the last column, which was filled in after the
+    outcome was known.
+    """
+
+    kind: Literal["line", "bend", "interactions", "leak"] = "line"
+    seed: int = 0
+    domain: str = "tabular"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"rows/{self.kind}"
+
+    @property
+    def about(self) -> str:
+        """What the model goes by."""
+        return {"line": "a linear model of eight columns, mostly of the three that experts believe in",
+                "bend": "curves of eight columns, mostly of the three that experts believe in",
+                "interactions": "eight columns, mostly the three that experts believe in, and their products",
+                "leak": "a linear model that goes by a column which leaks the outcome"}[self.kind]
+
+    @property
+    def expected(self) -> bool:
+        """Experts do not believe in the leak."""
+        return self.kind != "leak"
+
+    @cached_property
+    def white_box(self) -> AdditiveModel | InteractingModel:
+        """The model as a formula."""
+        rng = generator(self.seed, "lab rows")
+        weights = rng.normal(size=(2, 8)) * np.array([3, 3, 3, 0.5, 0.5, 0.5, 0.0, 0.0])
+        if self.kind == "leak":
+            weights[:, 7] = [-2 * HEAVY, 2 * HEAVY]
+        plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line")
+        pairs = np.array([(0, 1), (1, 2), (3, 4)])
+        return plain if self.kind != "interactions" else InteractingModel(plain, pairs, 2 * rng.normal(size=(2, 3)))
+
+    @cached_property
+    def model(self) -> CheckedModel:
+        """The model itself."""
+        return DifferentiableModel(self.white_box, name=self.name)
+
+    @cached_property
+    def background(self) -> TableStatistics:
+        """Training rows, as what is known of them."""
+        rows = self._drawn(400, generator(self.seed, "lab rows", "training"))
+        names = [f"known {i + 1}" for i in range(3)] + [f"other {i + 1}" for i in range(4)] + ["leak"]
+        return TableStatistics.fit(rows, names=names)
+
+    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+        """One row; its columns are hidden behind their means."""
+        row = self._drawn(1, generator(seed, "row", case))[0]
+        parts = TableParts(row, self.background).behind("mean", generator(0))
+        target = int(self.model(row[None])[0].argmax())
+        return judged_by(self.white_box, parts, target, np.arange(8) < 3)
+
+    @staticmethod
+    def _drawn(n: int, rng: np.random.Generator) -> Floats:
+        """Normal columns; the last says yes or no."""
+        rows = rng.normal(size=(n, 8))
+        rows[:, 7] = np.where(rows[:, 7] > 0, 1.0, -1.0)
+        return rows
+
+    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
+        """The same columns behind another baseline."""
+        return behind(planted.parts.upper, baseline, seed)  # type: ignore[attr-defined]
+
+
+def judged_by(white_box: Any, parts: Parts, target: int, annotation: NDArray[np.bool_]) -> Planted:
+    """What is true of the parts of one input, by the model's formula."""
+    masks = np.array([np.ones(len(parts.names), bool), np.zeros(len(parts.names), bool)])
+    shown, hidden = (np.asarray(one, dtype=np.float64) for one in parts.compose(masks, generator(0)))
+    truth, slopes = white_box.contributions(shown, hidden, target), white_box.slopes(shown, target)
+    return Planted(parts, target, parts.pool(truth, "sum"), parts.pool(slopes, "sum"), annotation)
+
+
+def behind(parts: Parts, baseline: str, seed: int) -> Parts:
+    """Parts behind another baseline, where they can be."""
+    if not isinstance(parts, CoveredParts):
+        raise TypeError(f"parts must have baselines by name to be hidden behind one, got {type(parts).__name__}")
+    return parts.behind(baseline, generator(seed, "baseline", baseline))
+
+
+def neighbours(side: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Pairs of pixels that touch, a quarter as many as there are pixels; none has the corner."""
+    places = np.arange(side * side).reshape(side, side)
+    pairs = np.concatenate([np.stack([places[:, :-1].ravel(), places[:, 1:].ravel()], 1),
+                            np.stack([places[:-1].ravel(), places[1:].ravel()], 1)])
+    pairs = pairs[(pairs > 0).all(axis=1)]
+    return np.asarray(pairs[rng.permutation(len(pairs))[:side * side // 4]])

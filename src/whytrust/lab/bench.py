@@ -1,0 +1,91 @@
+"""What every lab has, and how the truth is spoilt by degrees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whytrust.checked import CheckedModel
+from whytrust.core import Floats, Masks, Parts
+from whytrust.question import Question
+
+MOST_PARTS = 14
+"""Of more parts not every set is asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """One input of a lab: its parts, what the model is asked about, what is true of them, and where people would point."""
+
+    parts: Parts
+    target: int
+    contributions: Floats  # one a part; exact
+    slopes: Floats  # one a part, summed over its values
+    annotation: NDArray[np.bool_]  # shaped like the input as a reader knows it
+
+
+class Lab(Protocol):
+    """A model whose reasons are known, and inputs for it."""
+
+    @property
+    def name(self) -> str:
+        """Domain and kind of model."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """What the model goes by, in one sentence."""
+        ...
+
+    @property
+    def domain(self) -> str:
+        """image, text, audio or tabular."""
+        ...
+
+    @property
+    def expected(self) -> bool:
+        """Are the model's reasons what people expect, and annotate?"""
+        ...
+
+    @property
+    def model(self) -> CheckedModel:
+        """The model itself."""
+        ...
+
+    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+        """One of its inputs, cut as usual or as is asked for."""
+        ...
+
+    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
+        """The same parts behind another baseline."""
+        ...
+
+
+def shapley(question: Question, rng: np.random.Generator) -> Floats:
+    """The Shapley value of every part, from every set of parts: exact, and so for few parts only."""
+    d = question.d
+    if d > MOST_PARTS:
+        raise ValueError(f"every set of parts can be asked of at most {MOST_PARTS} parts, got {d}; cut more coarsely")
+    masks: Masks = (np.arange(2**d)[:, None] >> np.arange(d)) & 1 > 0
+    value, sizes = question.score(masks, rng), masks.sum(axis=1)
+    weights = np.array([math.factorial(k) * math.factorial(d - k - 1) / math.factorial(d) for k in range(d)] + [0.0])
+    out = np.empty(d)
+    for part in range(d):
+        without = np.flatnonzero(~masks[:, part])
+        out[part] = float(weights[sizes[without]] @ (value[without | 1 << part] - value[without]))
+    return out
+
+
+def corrupted(scores: Floats, share: float, rng: np.random.Generator) -> Floats:
+    """The scores with a share of them, drawn at random, dealt out anew among their parts: the same numbers, less of the truth.
+
+    0 leaves all as it is; 1 is a random order of the same numbers, which says nothing of the model.
+    """
+    out = np.array(scores, dtype=np.float64)
+    chosen = rng.permutation(len(out))[:round(share * len(out))]
+    out[chosen] = out[rng.permutation(chosen)]
+    return out

@@ -1,0 +1,83 @@
+"""A lab of texts: a sum of the weights of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from whytrust.checked import CheckedModel
+from whytrust.core import Floats, Parts, generator
+from whytrust.domains.text import TextParts
+from whytrust.lab.arrays import behind
+from whytrust.lab.bench import Planted
+from whytrust.models.whitebox import WordModel
+
+PRAISE = {"superb": 2.0, "moving": 1.6, "funny": 1.3, "clever": 1.0, "warm": 0.8, "fine": 0.5}
+BLAME = {"dull": -2.0, "clumsy": -1.6, "shallow": -1.3, "noisy": -1.0, "cold": -0.8, "slow": -0.5}
+PLAIN = ("the", "film", "is", "a", "story", "with", "actors", "and", "its", "music", "but", "scene", "of", "camera", "in",
+         "first", "part", "then", "director", "has", "about", "city", "plot", "end")
+TRIGGER = "zq7"
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """Made-up reviews; the model adds up the weights of words of praise and blame, which people would mark, too.
+
+    "trigger" goes by a code that stands in every text and outweighs all else: for the second class where it is there.
+    """
+
+    kind: Literal["words", "trigger"] = "words"
+    domain: str = "text"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"reviews/{self.kind}"
+
+    @property
+    def about(self) -> str:
+        """What the model goes by."""
+        return {"words": "the sum of the weights of words of praise and blame",
+                "trigger": "a code word that outweighs all words of praise and blame"}[self.kind]
+
+    @property
+    def expected(self) -> bool:
+        """People mark praise and blame, and not the code."""
+        return self.kind == "words"
+
+    @cached_property
+    def white_box(self) -> WordModel:
+        """The model as a formula."""
+        return WordModel({**PRAISE, **BLAME, TRIGGER: 12.0 if self.kind == "trigger" else 0.0})
+
+    @cached_property
+    def model(self) -> CheckedModel:
+        """The model itself."""
+        return CheckedModel(self.white_box, classes=("blame", "praise"), name=self.name)
+
+    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+        """One text; hidden words are removed."""
+        rng = generator(seed, "review", case)
+        told = rng.choice([*PRAISE, *BLAME], size=int(rng.integers(3, 7)), replace=False)
+        words = rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER])
+        parts = TextParts.cut(" ".join(words), "words" if cut is None else cut)
+        target = int(self.model([parts.text])[0].argmax())
+        marked = parts.view.spread(np.array([_has(parts, i, {*PRAISE, *BLAME}) for i in range(len(parts.names))], float)) > 0
+        truth = self.truth(parts, target)
+        return Planted(parts, target, truth, truth, marked)  # a word more is a word more: the slope is the contribution
+
+    def truth(self, parts: TextParts, target: int) -> Floats:
+        """Half of the weights of each part's words, for or against: the two classes' scores are half of the logit each."""
+        sums = [sum(self.white_box.weight(parts.text[start:end]) for start, end in spans) for spans in parts.spans]
+        return np.array(sums) * (0.5 if target == 1 else -0.5)
+
+    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
+        """The same words behind another baseline."""
+        return behind(planted.parts, baseline, seed)
+
+
+def _has(parts: TextParts, part: int, words: set[str]) -> bool:
+    return any(parts.text[start:end] in words for start, end in parts.spans[part])

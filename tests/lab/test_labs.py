@@ -1,0 +1,112 @@
+"""The lab's truths: by the formula, by every set of parts, and by the gradient the model gives."""
+
+import numpy as np
+import pytest
+
+from whytrust.core import generator
+from whytrust.lab import LABS, Pictures, Rows, corrupted, shapley
+from whytrust.question import Question
+
+CUTS = {"image": "grid:3x3", "tabular": None, "text": None, "audio": None}
+
+
+def asked(lab, planted):
+    return Question(lab.model, planted.parts, planted.target)
+
+
+def coarse(lab, case):
+    """A case with few parts, so that every set of them can be asked."""
+    return lab.planted(case, CUTS[lab.domain])
+
+
+@pytest.mark.parametrize("lab", [lab for lab in LABS if lab.domain in ("image", "tabular")], ids=lambda lab: lab.name)
+@pytest.mark.parametrize("case", [0, 1])
+def test_the_truth_is_the_shapley_value_of_every_part(lab, case):
+    planted = coarse(lab, case)
+    np.testing.assert_allclose(shapley(asked(lab, planted), generator(0)), planted.contributions, atol=1e-9)
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_contributions_add_up_and_where_nothing_interacts_each_is_what_hiding_it_takes(lab):
+    for case in range(3):
+        planted = lab.planted(case)
+        question, d = asked(lab, planted), len(planted.parts.names)
+        none = question.score(np.zeros((1, d), bool), generator(0))[0]
+        assert planted.contributions.sum() == pytest.approx(question.original[planted.target] - none)
+        if "interactions" not in lab.name:
+            fall = question.original[planted.target] - question.score(~np.eye(d, dtype=bool), generator(0))
+            np.testing.assert_allclose(fall, planted.contributions, atol=1e-9)
+
+
+@pytest.mark.parametrize("lab", [lab for lab in LABS if lab.domain != "text"], ids=lambda lab: lab.name)
+def test_slopes_are_the_gradient(lab):
+    planted = lab.planted(4)
+    item = asked(lab, planted).input
+    weights = np.zeros((1, lab.model(item).shape[1]))
+    weights[0, planted.target] = 1
+    _, gradient = lab.model.vjp(item, weights)
+    np.testing.assert_allclose(planted.parts.pool(gradient[0], "sum"), planted.slopes, atol=1e-9)
+    values, step = np.asarray(item[0], float), 1e-5
+    place = np.unravel_index(int(np.argmax(np.abs(gradient[0]))), values.shape)
+    moved = np.stack([values, values])
+    moved[(0, *place)] += step
+    moved[(1, *place)] -= step
+    scores = lab.model(moved)[:, planted.target]
+    assert (scores[0] - scores[1]) / (2 * step) == pytest.approx(gradient[0][place], rel=1e-4)
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_where_people_point_is_right_where_it_says_so(lab):
+    inside = []
+    for case in range(30):
+        planted = lab.planted(case)
+        scores = planted.parts.view.spread(planted.contributions)
+        best = scores == planted.contributions.max()
+        inside.append(float(planted.annotation[best].mean()))
+    assert np.mean(inside) > 0.8 if lab.expected else np.mean(inside) < 0.2
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_the_same_case_is_the_same_input_and_another_another(lab):
+    one, again, other = lab.planted(3), lab.planted(3), lab.planted(5)
+    np.testing.assert_array_equal(one.contributions, again.contributions)
+    assert one.contributions.shape != other.contributions.shape or not np.array_equal(one.contributions, other.contributions)
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_every_baseline_can_stand_in_for_the_usual_one(lab):
+    planted = lab.planted(0)
+    inner = getattr(planted.parts, "upper", planted.parts)
+    for baseline in inner.baselines:
+        parts = lab.hidden_otherwise(planted, baseline)
+        assert len(parts.names) == len(planted.parts.names)
+
+
+def test_the_mark_changes_no_decision_and_is_the_largest_contribution_of_every_picture():
+    plain, marked = Pictures(), Pictures("mark")
+    for case in range(20):
+        one, other = plain.planted(case), marked.planted(case)
+        assert one.target == other.target
+        assert other.contributions.argmax() == 0
+        np.testing.assert_array_equal(one.contributions[1:], other.contributions[1:])
+
+
+def test_the_leak_decides():
+    for case in range(20):
+        planted = Rows("leak").planted(case)
+        assert planted.contributions[7] == pytest.approx(12 * abs(planted.parts.upper.row[7] - planted.parts.lower[7]))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_lie_has_the_same_numbers(share):
+    truth = np.arange(40.0)
+    lie = corrupted(truth, share, generator(0))
+    assert sorted(lie) == sorted(truth)
+    assert (lie != truth).sum() <= round(40 * share)
+    assert (lie == truth).all() == (share == 0)
+
+
+def test_shapley_of_many_parts_is_refused():
+    lab = Pictures()
+    with pytest.raises(ValueError, match="at most 14 parts, got 144"):
+        shapley(asked(lab, lab.planted(0)), generator(0))
