@@ -14,22 +14,24 @@ def asked(lab, planted):
     return Question(lab.model, planted.parts, planted.target)
 
 
-def coarse(lab, case):
-    """A case with few parts, so that every set of them can be asked."""
-    return lab.planted(case, CUTS[lab.domain])
+EACH = [(lab, baseline) for lab in LABS for baseline in lab.baselines]
+NAMED = [f"{lab.name} {baseline}" for lab, baseline in EACH]
 
 
-@pytest.mark.parametrize("lab", [lab for lab in LABS if lab.domain in ("image", "tabular")], ids=lambda lab: lab.name)
-@pytest.mark.parametrize("case", [0, 1])
-def test_the_truth_is_the_shapley_value_of_every_part(lab, case):
-    planted = coarse(lab, case)
-    np.testing.assert_allclose(shapley(asked(lab, planted), generator(0)), planted.contributions, atol=1e-9)
+@pytest.mark.parametrize(("lab", "baseline"), EACH, ids=NAMED)
+def test_the_truth_is_the_shapley_value_of_every_part_behind_every_baseline(lab, baseline):
+    cases = [lab.planted(case, CUTS[lab.domain], baseline) for case in range(20)]
+    few = next((planted for planted in cases if len(planted.parts.names) <= 14), None)
+    if few is None:
+        assert lab.domain == "audio"  # of 16 parts; see below
+        return
+    np.testing.assert_allclose(shapley(asked(lab, few), generator(0)), few.contributions, atol=1e-9)
 
 
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
-def test_contributions_add_up_and_where_nothing_interacts_each_is_what_hiding_it_takes(lab):
+@pytest.mark.parametrize(("lab", "baseline"), EACH, ids=NAMED)
+def test_contributions_add_up_and_where_nothing_interacts_each_is_what_hiding_it_takes(lab, baseline):
     for case in range(3):
-        planted = lab.planted(case)
+        planted = lab.planted(case, baseline=baseline)
         question, d = asked(lab, planted), len(planted.parts.names)
         none = question.score(np.zeros((1, d), bool), generator(0))[0]
         assert planted.contributions.sum() == pytest.approx(question.original[planted.target] - none)
@@ -71,15 +73,6 @@ def test_the_same_case_is_the_same_input_and_another_another(lab):
     one, again, other = lab.planted(3), lab.planted(3), lab.planted(5)
     np.testing.assert_array_equal(one.contributions, again.contributions)
     assert one.contributions.shape != other.contributions.shape or not np.array_equal(one.contributions, other.contributions)
-
-
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
-def test_every_baseline_can_stand_in_for_the_usual_one(lab):
-    planted = lab.planted(0)
-    inner = getattr(planted.parts, "upper", planted.parts)
-    for baseline in inner.baselines:
-        parts = lab.hidden_otherwise(planted, baseline)
-        assert len(parts.names) == len(planted.parts.names)
 
 
 def test_the_mark_changes_no_decision_and_is_the_largest_contribution_of_every_picture():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Floats, Masks, Parts
+from whytrust.core import CoveredParts, Floats, Masks, Parts, generator
 from whytrust.question import Question
 
 MOST_PARTS = 14
@@ -56,13 +56,19 @@ class Lab(Protocol):
         """The model itself."""
         ...
 
-    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
-        """One of its inputs, cut as usual or as is asked for."""
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What parts can be hidden behind such that the truth is known; the usual one first."""
         ...
 
-    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
-        """The same parts behind another baseline."""
+    def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
+        """One of its inputs, cut and hidden as usual or as is asked for; the truth is that behind this baseline."""
         ...
+
+
+def behind(parts: CoveredParts, baseline: str | None, usual: str, case: int, seed: int) -> Parts:
+    """Parts behind a baseline, which draws its noise by the case."""
+    return parts.behind(usual if baseline is None else baseline, generator(seed, "baseline", case))
 
 
 def shapley(question: Question, rng: np.random.Generator) -> Floats:

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import Parts, generator
+from whytrust.core import Floats, generator
 from whytrust.domains.audio import AudioParts
-from whytrust.lab.arrays import behind
-from whytrust.lab.bench import Planted
+from whytrust.lab.bench import Planted, behind
 from whytrust.models.whitebox import ToneModel
 
 RATE = 2000
@@ -58,29 +58,34 @@ class Beeps:
         """The model itself."""
         return DifferentiableModel(self.white_box, classes=("nothing", "heard"), name=self.name)
 
-    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """All of a sound's."""
+        return ("zeros", "mean", "min", "noise")
+
+    def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
         """One sound; hidden stretches are silent."""
-        rng = generator(seed, "sound", case)
-        sound = rng.normal(0, 0.1, round(SECONDS * RATE))
+        sound, heard = self._drawn(generator(seed, "sound", case))
+        cut = f"time:{STRETCHES}" if cut is None else cut
+        parts = behind(AudioParts.cut(sound, cut, rate=RATE), baseline, "zeros", case, seed)
+        if len(parts.names) != STRETCHES:
+            raise ValueError(f"the truth of these sounds is known for time:{STRETCHES}, got {cut!r}")
+        target = int(self.model(sound[None])[0].argmax())
+        masks = np.array([np.ones(STRETCHES, bool), np.zeros(STRETCHES, bool)])
+        shown, hidden = self.white_box.energies(parts.compose(masks, generator(0)))
+        weights = np.array([[1.0, 0.0] if target == 0 else [0.0, 1.0]])
+        slopes = self.white_box.pullback(sound[None])[1](weights)[0]
+        sign = 0.5 if target == 1 else -0.5
+        return Planted(parts, target, sign * self.white_box.gain * (shown - hidden), parts.pool(slopes, "sum"), heard)
+
+    def _drawn(self, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        """(sound, where calls are): noise, with calls and beeps in stretches of their own."""
         stretch = self.white_box.stretch
-        times = np.arange(stretch) / RATE
-        heard = np.zeros(len(sound), bool)
-        places = rng.permutation(STRETCHES)
+        sound, heard = rng.normal(0, 0.1, STRETCHES * stretch), np.zeros(STRETCHES * stretch, bool)
+        times, places = np.arange(stretch) / RATE, rng.permutation(STRETCHES)
         for hertz, chosen in ((CALL, places[:4]), (BEEP, places[4:8])):
             for place, loud in zip(chosen, rng.uniform(0.2, 1.0, len(chosen)), strict=True):
                 where = slice(place * stretch, (place + 1) * stretch)
                 sound[where] += loud * np.sin(2 * np.pi * hertz * times + rng.uniform(0, 2 * np.pi))
                 heard[where] |= hertz == CALL
-        parts = AudioParts.cut(sound, f"time:{STRETCHES}" if cut is None else cut, fill=0.0, rate=RATE)
-        target = int(self.model(sound[None])[0].argmax())
-        sign = 0.5 if target == 1 else -0.5
-        truth = sign * self.white_box.gain * self.white_box.energies(sound[None])[0]
-        if len(truth) != len(parts.names):
-            raise ValueError(f"the truth of these sounds is known for time:{STRETCHES}, got {cut!r}")
-        weights = np.array([[1.0, 0.0] if target == 0 else [0.0, 1.0]])
-        slopes = self.white_box.pullback(sound[None])[1](weights)[0]
-        return Planted(parts, target, truth, parts.pool(slopes, "sum"), heard)
-
-    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
-        """The same stretches behind another baseline."""
-        return behind(planted.parts, baseline, seed)
+        return sound, heard

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Floats, Parts, generator
-from whytrust.domains.text import TextParts
-from whytrust.lab.arrays import behind
-from whytrust.lab.bench import Planted
+from whytrust.core import Floats, generator
+from whytrust.domains.text import LaidTexts, TextParts
+from whytrust.lab.bench import Planted, behind
 from whytrust.models.whitebox import WordModel
 
 PRAISE = {"superb": 2.0, "moving": 1.6, "funny": 1.3, "clever": 1.0, "warm": 0.8, "fine": 0.5}
@@ -58,26 +57,31 @@ class Reviews:
         """The model itself."""
         return CheckedModel(self.white_box, classes=("blame", "praise"), name=self.name)
 
-    def planted(self, case: int, cut: Any = None, seed: int = 0) -> Planted:
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """All of a text's."""
+        return ("removed", "unknown", "noise")
+
+    def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
         """One text; hidden words are removed."""
         rng = generator(seed, "review", case)
         told = rng.choice([*PRAISE, *BLAME], size=int(rng.integers(3, 7)), replace=False)
         words = rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER])
-        parts = TextParts.cut(" ".join(words), "words" if cut is None else cut)
-        target = int(self.model([parts.text])[0].argmax())
-        marked = parts.view.spread(np.array([_has(parts, i, {*PRAISE, *BLAME}) for i in range(len(parts.names))], float)) > 0
-        truth = self.truth(parts, target)
-        return Planted(parts, target, truth, truth, marked)  # a word more is a word more: the slope is the contribution
+        cut_up = TextParts.cut(" ".join(words), "words" if cut is None else cut)
+        parts: Any = behind(cut_up, baseline, "removed", case, seed)
+        target = int(self.model([cut_up.text])[0].argmax())
+        each = [any(word in PRAISE or word in BLAME for word in self._words(cut_up, i))
+                for i in range(len(cut_up.names))]
+        marked = cut_up.view.spread(np.array(each, float)) > 0
+        slopes = self._weights(cut_up, target)  # a word more is a word more
+        lower = self._weights(parts.lower, target) if isinstance(parts, LaidTexts) else 0.0
+        return Planted(parts, target, slopes - lower, slopes, marked)
 
-    def truth(self, parts: TextParts, target: int) -> Floats:
+    def _weights(self, parts: TextParts, target: int) -> Floats:
         """Half of the weights of each part's words, for or against: the two classes' scores are half of the logit each."""
-        sums = [sum(self.white_box.weight(parts.text[start:end]) for start, end in spans) for spans in parts.spans]
+        sums = [sum(map(self.white_box.weight, self._words(parts, i))) for i in range(len(parts.names))]
         return np.array(sums) * (0.5 if target == 1 else -0.5)
 
-    def hidden_otherwise(self, planted: Planted, baseline: str, seed: int = 0) -> Parts:
-        """The same words behind another baseline."""
-        return behind(planted.parts, baseline, seed)
-
-
-def _has(parts: TextParts, part: int, words: set[str]) -> bool:
-    return any(parts.text[start:end] in words for start, end in parts.spans[part])
+    @staticmethod
+    def _words(parts: TextParts, part: int) -> list[str]:
+        return [parts.text[start:end] for start, end in parts.spans[part]]
