@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import Floats, Parts, generator
+from whytrust.core import Floats, generator
 from whytrust.domains.image import ImageParts
 from whytrust.domains.tabular import TableParts, TableStatistics
-from whytrust.lab.bench import Planted, behind
+from whytrust.lab.bench import Planted, behind, shown_and_hidden
 from whytrust.models.whitebox import AdditiveModel, InteractingModel
+from whytrust.question import Question
 
 SIDE = 12
 CLASSES = 3
@@ -27,31 +28,32 @@ class Pictures:
     """Pictures of one bright thing on black, which models of single pixels know by some of its pixels.
 
     "line" is a sparse linear model, "bend" a curve of each pixel, "interactions" has products of pairs of neighbours, too.
-    "mark" is the sparse linear model with a weight on the corner pixel, which is bright in every picture: it raises every class
-    alike, so that no decision hangs on it, and it is the largest contribution to every score (Wang & Wang 2022).
+    With `shared` there is a weight on the corner pixel, a mark in every picture: it raises every class alike, so that no
+    decision hangs on it, and it is the largest contribution to every score (Wang & Wang 2022).
     """
 
-    kind: Literal["line", "bend", "interactions", "mark"] = "line"
+    kind: Literal["line", "bend", "interactions"] = "line"
+    shared: bool = False
     seed: int = 0
-    domain: str = "image"
+    domain: ClassVar[str] = "image"
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"pictures/{self.kind}"
+        return f"pictures/{self.kind}{'+mark' * self.shared}"
 
     @property
     def about(self) -> str:
         """What the model goes by."""
         return {"line": "a linear model of a few pixels of a bright thing on black",
                 "bend": "a curve of each of a few pixels of a bright thing on black",
-                "interactions": "a few pixels of a bright thing on black, and products of neighbours",
-                "mark": "a linear model whose largest weight, in all classes alike, is on a mark in the corner"}[self.kind]
+                "interactions": "a few pixels of a bright thing on black, and products of neighbours"}[self.kind] + (
+                    "; most of all, in all classes alike, by a mark in the corner" * self.shared)
 
     @property
     def expected(self) -> bool:
         """People point at the thing, and not at the corner."""
-        return self.kind != "mark"
+        return not self.shared
 
     @cached_property
     def white_box(self) -> AdditiveModel | InteractingModel:
@@ -60,7 +62,7 @@ class Pictures:
         weights = rng.normal(size=(CLASSES, SIDE, SIDE)) * (rng.random((SIDE, SIDE)) < 0.5)
         weights[:, 0, 0] = 0
         common = None
-        if self.kind == "mark":
+        if self.shared:
             common = np.zeros((SIDE, SIDE))
             common[0, 0] = HEAVY
         plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line", common)
@@ -82,7 +84,11 @@ class Pictures:
         picture, thing = self._drawn(generator(seed, "picture", case))
         parts = behind(ImageParts.cut(picture, "pixels" if cut is None else cut), baseline, "zeros", case, seed)
         target = int(self.model(picture[None])[0].argmax())
-        return judged_by(self.white_box, parts, target, thing)
+        return Planted(parts, target, thing)
+
+    def truth(self, question: Question) -> Floats:
+        """By the formula, pixel by pixel."""
+        return of_arrays(question)
 
     @staticmethod
     def _drawn(rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
@@ -101,17 +107,18 @@ class Rows:
     """Table rows of eight columns, of which experts believe in the first three.
 
     "line", "bend" and "interactions" go by those three most; "leak" goes by the last column, which was filled in after the
-    outcome was known.
+    outcome was known. With `shared` the machine that took the numbers raises every class alike, and no decision hangs on it.
     """
 
     kind: Literal["line", "bend", "interactions", "leak"] = "line"
+    shared: bool = False
     seed: int = 0
-    domain: str = "tabular"
+    domain: ClassVar[str] = "tabular"
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"rows/{self.kind}"
+        return f"rows/{self.kind}{'+machine' * self.shared}"
 
     @property
     def about(self) -> str:
@@ -119,12 +126,13 @@ class Rows:
         return {"line": "a linear model of eight columns, mostly of the three that experts believe in",
                 "bend": "curves of eight columns, mostly of the three that experts believe in",
                 "interactions": "eight columns, mostly the three that experts believe in, and their products",
-                "leak": "a linear model that goes by a column which leaks the outcome"}[self.kind]
+                "leak": "a linear model that goes by a column which leaks the outcome"}[self.kind] + (
+                    "; most of all, in all classes alike, by the machine that took the numbers" * self.shared)
 
     @property
     def expected(self) -> bool:
         """Experts do not believe in the leak."""
-        return self.kind != "leak"
+        return self.kind != "leak" and not self.shared
 
     @cached_property
     def white_box(self) -> AdditiveModel | InteractingModel:
@@ -133,7 +141,8 @@ class Rows:
         weights = rng.normal(size=(2, 8)) * np.array([3, 3, 3, 0.5, 0.5, 0.5, 0.0, 0.0])
         if self.kind == "leak":
             weights[:, 7] = [-2 * HEAVY, 2 * HEAVY]
-        plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line")
+        common = np.where(np.arange(8) == 6, 2 * HEAVY, 0.0) if self.shared else None
+        plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line", common)
         pairs = np.array([(0, 1), (1, 2), (3, 4)])
         return plain if self.kind != "interactions" else InteractingModel(plain, pairs, 2 * rng.normal(size=(2, 3)))
 
@@ -146,7 +155,7 @@ class Rows:
     def background(self) -> TableStatistics:
         """Training rows, as what is known of them."""
         rows = self._drawn(400, generator(self.seed, "lab rows", "training"))
-        names = [f"known {i + 1}" for i in range(3)] + [f"other {i + 1}" for i in range(4)] + ["leak"]
+        names = [f"known {i + 1}" for i in range(3)] + [f"other {i + 1}" for i in range(3)] + ["machine", "leak"]
         return TableStatistics.fit(rows, names=names)
 
     @property
@@ -159,22 +168,24 @@ class Rows:
         row = self._drawn(1, generator(seed, "row", case))[0]
         parts = behind(TableParts(row, self.background), baseline, "mean", case, seed)
         target = int(self.model(row[None])[0].argmax())
-        return judged_by(self.white_box, parts, target, np.arange(8) < 3)
+        return Planted(parts, target, np.arange(8) < 3)
+
+    def truth(self, question: Question) -> Floats:
+        """By the formula, column by column."""
+        return of_arrays(question)
 
     @staticmethod
     def _drawn(n: int, rng: np.random.Generator) -> Floats:
-        """Normal columns; the last says yes or no."""
+        """Normal columns; the last two say yes or no."""
         rows = rng.normal(size=(n, 8))
-        rows[:, 7] = np.where(rows[:, 7] > 0, 1.0, -1.0)
+        rows[:, 6:] = np.where(rows[:, 6:] > 0, 1.0, -1.0)
         return rows
 
 
-def judged_by(white_box: Any, parts: Parts, target: int, annotation: NDArray[np.bool_]) -> Planted:
-    """What is true of the parts of one input, by the model's formula."""
-    masks = np.array([np.ones(len(parts.names), bool), np.zeros(len(parts.names), bool)])
-    shown, hidden = (np.asarray(one, dtype=np.float64) for one in parts.compose(masks, generator(0)))
-    truth, slopes = white_box.contributions(shown, hidden, target), white_box.slopes(shown, target)
-    return Planted(parts, target, parts.pool(truth, "sum"), parts.pool(slopes, "sum"), annotation)
+def of_arrays(question: Question) -> Floats:
+    """What each part contributes, by the formula of a model of arrays."""
+    white_box: Any = question.model.function
+    return question.parts.pool(white_box.contributions(*shown_and_hidden(question), question.target), "sum")
 
 
 def neighbours(side: int, rng: np.random.Generator) -> NDArray[np.intp]:

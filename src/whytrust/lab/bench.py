@@ -19,17 +19,15 @@ MOST_PARTS = 14
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """One input of a lab: its parts, what the model is asked about, what is true of them, and where people would point."""
+    """One input of a lab: its parts, what the model is asked about, and where people would point."""
 
     parts: Parts
     target: int
-    contributions: Floats  # one a part; exact
-    slopes: Floats  # one a part, summed over its values
     annotation: NDArray[np.bool_]  # shaped like the input as a reader knows it
 
 
 class Lab(Protocol):
-    """A model whose reasons are known, and inputs for it."""
+    """A model whose reasons are known, and inputs for it: a frozen dataclass with `seed` and `shared`."""
 
     @property
     def name(self) -> str:
@@ -53,7 +51,7 @@ class Lab(Protocol):
 
     @property
     def model(self) -> CheckedModel:
-        """The model itself."""
+        """The model itself; its `function` is the formula."""
         ...
 
     @property
@@ -62,13 +60,24 @@ class Lab(Protocol):
         ...
 
     def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
-        """One of its inputs, cut and hidden as usual or as is asked for; the truth is that behind this baseline."""
+        """One of its inputs, cut and hidden as usual or as is asked for."""
+        ...
+
+    def truth(self, question: Question) -> Floats:
+        """What each part contributes to the target's score, exactly, by the formula of the question's model."""
         ...
 
 
 def behind(parts: CoveredParts, baseline: str | None, usual: str, case: int, seed: int) -> Parts:
     """Parts behind a baseline, which draws its noise by the case."""
     return parts.behind(usual if baseline is None else baseline, generator(seed, "baseline", case))
+
+
+def shown_and_hidden(question: Question) -> tuple[Floats, Floats]:
+    """The input itself, and with every part hidden."""
+    masks = np.array([np.ones(question.d, bool), np.zeros(question.d, bool)])
+    shown, hidden = question.parts.compose(masks, generator(0))
+    return np.asarray(shown, dtype=np.float64), np.asarray(hidden, dtype=np.float64)
 
 
 def shapley(question: Question, rng: np.random.Generator) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,46 +12,53 @@ from numpy.typing import NDArray
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import Floats, generator
 from whytrust.domains.audio import AudioParts
-from whytrust.lab.bench import Planted, behind
+from whytrust.lab.bench import Planted, behind, shown_and_hidden
 from whytrust.models.whitebox import ToneModel
+from whytrust.question import Question
 
 RATE = 2000
 STRETCHES = 16
 SECONDS = 1.6
-CALL, BEEP = 250.0, 700.0
-"""Hertz of the call that people listen for, and of the beep that somebody left in the recordings."""
+CALL, BEEP, HUM = 250.0, 700.0, 50.0
+"""Hertz of the call that people listen for, of the beep that somebody left in the recordings, and of the mains."""
 
 
 @dataclass(frozen=True)
 class Beeps:
     """Noise with calls of one pitch in some stretches and beeps of another in others; the model hears one of the two.
 
-    "calls" hears the calls, which people would mark; "planted" hears the beeps.
+    "calls" hears the calls, which people would mark; "planted" hears the beeps. With `shared` a hum that is everywhere, and
+    louder in places, raises both classes alike, and no decision hangs on it.
     """
 
     kind: Literal["calls", "planted"] = "calls"
-    domain: str = "audio"
+    shared: bool = False
+    seed: int = 0
+    domain: ClassVar[str] = "audio"
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"sounds/{self.kind}"
+        return f"sounds/{self.kind}{'+hum' * self.shared}"
 
     @property
     def about(self) -> str:
         """What the model goes by."""
         return {"calls": f"how much of a call at {CALL:g} Hz there is",
-                "planted": f"how much of a beep at {BEEP:g} Hz there is, beside calls that it does not hear"}[self.kind]
+                "planted": f"how much of a beep at {BEEP:g} Hz there is, beside calls that it does not hear"}[self.kind] + (
+                    "; most of all, in both classes alike, a hum" * self.shared)
 
     @property
     def expected(self) -> bool:
         """People mark calls, and not beeps."""
-        return self.kind == "calls"
+        return self.kind == "calls" and not self.shared
 
     @cached_property
     def white_box(self) -> ToneModel:
         """The model as a formula."""
-        return ToneModel(RATE, CALL if self.kind == "calls" else BEEP, round(SECONDS * RATE / STRETCHES), 0.2, 4.0)
+        stretch = round(SECONDS * RATE / STRETCHES)
+        hertz = (CALL if self.kind == "calls" else BEEP) + 40.0 * self.seed
+        return ToneModel(RATE, hertz, stretch, 0.2, 4.0, ToneModel(RATE, HUM, stretch, 0.5) if self.shared else None)
 
     @cached_property
     def model(self) -> CheckedModel:
@@ -71,19 +78,19 @@ class Beeps:
         if len(parts.names) != STRETCHES:
             raise ValueError(f"the truth of these sounds is known for time:{STRETCHES}, got {cut!r}")
         target = int(self.model(sound[None])[0].argmax())
-        masks = np.array([np.ones(STRETCHES, bool), np.zeros(STRETCHES, bool)])
-        shown, hidden = self.white_box.energies(parts.compose(masks, generator(0)))
-        weights = np.array([[1.0, 0.0] if target == 0 else [0.0, 1.0]])
-        slopes = self.white_box.pullback(sound[None])[1](weights)[0]
-        sign = 0.5 if target == 1 else -0.5
-        return Planted(parts, target, sign * self.white_box.gain * (shown - hidden), parts.pool(slopes, "sum"), heard)
+        return Planted(parts, target, heard)
+
+    def truth(self, question: Question) -> Floats:
+        """By the formula, stretch by stretch."""
+        white_box: Any = question.model.function
+        return np.asarray(white_box.contributions(*shown_and_hidden(question), question.target))
 
     def _drawn(self, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
         """(sound, where calls are): noise, with calls and beeps in stretches of their own."""
         stretch = self.white_box.stretch
         sound, heard = rng.normal(0, 0.1, STRETCHES * stretch), np.zeros(STRETCHES * stretch, bool)
         times, places = np.arange(stretch) / RATE, rng.permutation(STRETCHES)
-        for hertz, chosen in ((CALL, places[:4]), (BEEP, places[4:8])):
+        for hertz, chosen in ((CALL, places[:4]), (BEEP, places[4:8]), (HUM, places[8:12])):
             for place, loud in zip(chosen, rng.uniform(0.2, 1.0, len(chosen)), strict=True):
                 where = slice(place * stretch, (place + 1) * stretch)
                 sound[where] += loud * np.sin(2 * np.pi * hertz * times + rng.uniform(0, 2 * np.pi))

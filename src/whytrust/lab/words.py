@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -13,44 +13,53 @@ from whytrust.core import Floats, generator
 from whytrust.domains.text import LaidTexts, TextParts
 from whytrust.lab.bench import Planted, behind
 from whytrust.models.whitebox import WordModel
+from whytrust.question import Question
 
 PRAISE = {"superb": 2.0, "moving": 1.6, "funny": 1.3, "clever": 1.0, "warm": 0.8, "fine": 0.5}
 BLAME = {"dull": -2.0, "clumsy": -1.6, "shallow": -1.3, "noisy": -1.0, "cold": -0.8, "slow": -0.5}
 PLAIN = ("the", "film", "is", "a", "story", "with", "actors", "and", "its", "music", "but", "scene", "of", "camera", "in",
          "first", "part", "then", "director", "has", "about", "city", "plot", "end")
 TRIGGER = "zq7"
+HEAVY = 12.0
 
 
 @dataclass(frozen=True)
 class Reviews:
     """Made-up reviews; the model adds up the weights of words of praise and blame, which people would mark, too.
 
-    "trigger" goes by a code that stands in every text and outweighs all else: for the second class where it is there.
+    "trigger" goes by a code that stands in every text and outweighs all else. With `shared` that code raises both classes
+    alike, and no decision hangs on it.
     """
 
     kind: Literal["words", "trigger"] = "words"
-    domain: str = "text"
+    shared: bool = False
+    seed: int = 0
+    domain: ClassVar[str] = "text"
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"reviews/{self.kind}"
+        return f"reviews/{self.kind}{'+code' * self.shared}"
 
     @property
     def about(self) -> str:
         """What the model goes by."""
         return {"words": "the sum of the weights of words of praise and blame",
-                "trigger": "a code word that outweighs all words of praise and blame"}[self.kind]
+                "trigger": "a code word that outweighs all words of praise and blame"}[self.kind] + (
+                    "; most of all, in both classes alike, by a code word" * self.shared)
 
     @property
     def expected(self) -> bool:
         """People mark praise and blame, and not the code."""
-        return self.kind == "words"
+        return self.kind == "words" and not self.shared
 
     @cached_property
     def white_box(self) -> WordModel:
         """The model as a formula."""
-        return WordModel({**PRAISE, **BLAME, TRIGGER: 12.0 if self.kind == "trigger" else 0.0})
+        told = {**PRAISE, **BLAME}
+        weights = generator(self.seed, "lab words").permutation(list(told.values())) if self.seed else list(told.values())
+        return WordModel({**dict(zip(told, map(float, weights), strict=True)), TRIGGER: HEAVY * (self.kind == "trigger")},
+                         {TRIGGER: HEAVY} if self.shared else {})
 
     @cached_property
     def model(self) -> CheckedModel:
@@ -73,14 +82,19 @@ class Reviews:
         each = [any(word in PRAISE or word in BLAME for word in self._words(cut_up, i))
                 for i in range(len(cut_up.names))]
         marked = cut_up.view.spread(np.array(each, float)) > 0
-        slopes = self._weights(cut_up, target)  # a word more is a word more
-        lower = self._weights(parts.lower, target) if isinstance(parts, LaidTexts) else 0.0
-        return Planted(parts, target, slopes - lower, slopes, marked)
+        return Planted(parts, target, marked)
 
-    def _weights(self, parts: TextParts, target: int) -> Floats:
-        """Half of the weights of each part's words, for or against: the two classes' scores are half of the logit each."""
-        sums = [sum(map(self.white_box.weight, self._words(parts, i))) for i in range(len(parts.names))]
-        return np.array(sums) * (0.5 if target == 1 else -0.5)
+    def truth(self, question: Question) -> Floats:
+        """By the formula, word by word; where other words stand behind them, less what those add."""
+        parts: Any = question.parts
+        if isinstance(parts, LaidTexts):
+            return self._weights(question, parts.upper) - self._weights(question, parts.lower)
+        return self._weights(question, parts)
+
+    def _weights(self, question: Question, parts: TextParts) -> Floats:
+        white_box: Any = question.model.function
+        return np.array([sum(white_box.score(word, question.target) for word in self._words(parts, i))
+                         for i in range(len(parts.names))])
 
     @staticmethod
     def _words(parts: TextParts, part: int) -> list[str]:

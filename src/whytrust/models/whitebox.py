@@ -172,23 +172,24 @@ class InteractingModel:
 class WordModel:
     """Two classes; the second's logit is the sum of the weights of a text's words, each time they occur.
 
-    Words that are not in the list weigh nothing, so that most of a text may be taken out without a trace.
+    Words that are not in the list weigh nothing, so that most of a text may be taken out without a trace. `common` is added to
+    both classes: no decision hangs on it.
     """
 
     weights: Mapping[str, float]
-    constant: float = 0.0
+    common: Mapping[str, float] = field(default_factory=dict)
     words: re.Pattern[str] = field(default=re.compile(r"\w+"), repr=False)
 
     kind = "a white box"
 
     def __call__(self, texts: Any) -> Floats:
         """(n, 2) logits."""
-        logits = self.constant + np.array([self.weight(text) for text in texts])
-        return np.column_stack([-logits / 2, logits / 2])
+        return np.array([[self.score(text, target) for target in (0, 1)] for text in texts]).reshape(-1, 2)
 
-    def weight(self, text: str) -> float:
-        """The sum of the weights of the words of a text."""
-        return sum(self.weights.get(word, 0.0) for word in self.words.findall(text.lower()))
+    def score(self, text: str, target: int) -> float:
+        """What the words of a text add to one class's score: half of the logit, for or against, and what both share."""
+        sign = 0.5 if target == 1 else -0.5
+        return sum(sign * self.weights.get(word, 0.0) + self.common.get(word, 0.0) for word in self.words.findall(text.lower()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +197,7 @@ class ToneModel:
     """Two classes of waveforms; the second's logit is how much of one tone there is, summed over stretches of equal length.
 
     In each stretch it is the energy along the tone, whatever its phase: curved in the samples, and additive over stretches.
+    `common` is another such model, whose tone is added to both classes: no decision hangs on it.
     """
 
     rate: int
@@ -203,25 +205,40 @@ class ToneModel:
     stretch: int  # samples
     gain: float = 1.0
     threshold: float = 1.0
+    common: ToneModel | None = None
 
     kind = "a white box"
 
     def __call__(self, batch: Any) -> Floats:
         """(n, 2) logits."""
         logits = self.gain * (self.energies(batch).sum(axis=1) - self.threshold)
-        return np.column_stack([-logits / 2, logits / 2])
+        shared = 0.0 if self.common is None else self.common.gain * self.common.energies(batch).sum(axis=1)
+        return np.column_stack([shared - logits / 2, shared + logits / 2])
+
+    def contributions(self, item: Any, hidden: Any, target: int) -> Floats:
+        """(stretches,): what each adds to the target's score when it is shown rather than hidden behind another sound."""
+        own, other = self.energies(np.stack([item, hidden]))
+        out = (0.5 if target == 1 else -0.5) * self.gain * (own - other)
+        if self.common is not None:
+            own, other = self.common.energies(np.stack([item, hidden]))
+            out = out + self.common.gain * (own - other)
+        return np.asarray(out)
 
     def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
         """(logits, weights of the logits -> gradient of their weighted sum), in closed form."""
         waves = np.asarray(batch, dtype=np.float64)
-        cut, tones = self._cut(waves), self._tones
-        slope = np.zeros_like(waves)
-        slope[:, :cut.shape[1] * self.stretch] = (2 * self.gain * (cut @ tones.T) @ tones).reshape(len(waves), -1)
+        slope, shared = self._slope(waves), np.zeros_like(waves) if self.common is None else self.common._slope(waves)
 
         def pull(weights: Floats) -> Floats:
-            return np.asarray((weights[:, 1] - weights[:, 0])[:, None] * slope / 2)
+            return np.asarray((weights[:, 1] - weights[:, 0])[:, None] * slope / 2 + weights.sum(axis=1)[:, None] * shared)
 
         return self(batch), pull
+
+    def _slope(self, waves: Floats) -> Floats:
+        """How the energy, times the gain, moves with each sample."""
+        cut, tones, slope = self._cut(waves), self._tones, np.zeros_like(waves)
+        slope[:, :cut.shape[1] * self.stretch] = (2 * self.gain * (cut @ tones.T) @ tones).reshape(len(waves), -1)
+        return slope
 
     def energies(self, batch: Any) -> Floats:
         """(n, stretches): how much of the tone there is in each."""
