@@ -141,7 +141,7 @@ class Rows:
         weights = rng.normal(size=(2, 8)) * np.array([3, 3, 3, 0.5, 0.5, 0.5, 0.0, 0.0])
         if self.kind == "leak":
             weights[:, 7] = [-2 * HEAVY, 2 * HEAVY]
-        common = np.where(np.arange(8) == 6, 2 * HEAVY, 0.0) if self.shared else None
+        common = np.where(np.arange(8) == 6, 4 * HEAVY, 0.0) if self.shared else None
         plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line", common)
         pairs = np.array([(0, 1), (1, 2), (3, 4)])
         return plain if self.kind != "interactions" else InteractingModel(plain, pairs, 2 * rng.normal(size=(2, 3)))
