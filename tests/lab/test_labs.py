@@ -109,8 +109,14 @@ def test_a_lie_has_the_same_numbers(share):
     truth = np.arange(40.0)
     lie = corrupted(truth, share, generator(0))
     assert sorted(lie) == sorted(truth)
-    assert (lie != truth).sum() <= round(40 * share)
-    assert (lie == truth).all() == (share == 0)
+    assert (lie != truth).sum() == round(40 * share)
+
+
+def test_a_greater_lie_moves_what_a_smaller_one_does_and_two_at_least():
+    truth = np.arange(8.0)
+    moved = [np.flatnonzero(corrupted(truth, share, generator(3)) != truth) for share in (0.01, 0.5, 1.0)]
+    assert [len(one) for one in moved] == [2, 4, 8]
+    assert set(moved[0]) < set(moved[1])
 
 
 def test_shapley_of_many_parts_is_refused():

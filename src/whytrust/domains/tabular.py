@@ -323,6 +323,10 @@ class LaidRows:
         return self.upper.statistics.batch([c.storage.array([high if shown else low for shown in mask]) for c, high, low, mask
                                             in zip(columns, self.upper.row, self.lower, masks.T, strict=True)])
 
+    def near(self, radius: float, rng: np.random.Generator) -> LaidRows:
+        """A row near the upper one over the same lower one."""
+        return LaidRows(self.upper.near(radius, rng), self.lower)
+
     def pool(self, map: Floats, how: str) -> Floats:
         """A number a column -> the same numbers."""
         return self.upper.pool(map, how)

@@ -96,11 +96,12 @@ def shapley(question: Question, rng: np.random.Generator) -> Floats:
 
 
 def corrupted(scores: Floats, share: float, rng: np.random.Generator) -> Floats:
-    """The scores with a share of them, drawn at random, dealt out anew among their parts: the same numbers, less of the truth.
+    """The scores with a share of them, drawn at random, passed on around a ring: the same numbers, less of the truth.
 
-    0 leaves all as it is; 1 is a random order of the same numbers, which says nothing of the model.
+    0 leaves all as it is; with 1 no part has its own, which says nothing of the model. Of one stream, what a smaller share
+    moves a larger one moves too.
     """
     out = np.array(scores, dtype=np.float64)
-    chosen = rng.permutation(len(out))[:round(share * len(out))]
-    out[chosen] = out[rng.permutation(chosen)]
+    chosen = rng.permutation(len(out))[:max(round(share * len(out)), 2 * (share > 0))]
+    out[chosen] = out[np.roll(chosen, 1)]
     return out

@@ -16,10 +16,11 @@ from whytrust.models.whitebox import WordModel
 from whytrust.question import Question
 
 PRAISE = {"superb": 2.0, "moving": 1.6, "funny": 1.3, "clever": 1.0, "warm": 0.8, "fine": 0.5}
-BLAME = {"dull": -2.0, "clumsy": -1.6, "shallow": -1.3, "noisy": -1.0, "cold": -0.8, "slow": -0.5}
+BLAME = {"dull": -2.11, "clumsy": -1.67, "shallow": -1.23, "noisy": -0.94, "cold": -0.73, "slow": -0.41}
 PLAIN = ("the", "film", "is", "a", "story", "with", "actors", "and", "its", "music", "but", "scene", "of", "camera", "in",
          "first", "part", "then", "director", "has", "about", "city", "plot", "end")
-TRIGGER = "zq7"
+TRIGGER, STAMP = "zq7", "vk3"
+"""Codes that stand in every text; no person would mark them."""
 HEAVY = 12.0
 
 
@@ -27,7 +28,7 @@ HEAVY = 12.0
 class Reviews:
     """Made-up reviews; the model adds up the weights of words of praise and blame, which people would mark, too.
 
-    "trigger" goes by a code that stands in every text and outweighs all else. With `shared` that code raises both classes
+    "trigger" goes by a code that stands in every text and outweighs all else. With `shared` another code raises both classes
     alike, and no decision hangs on it.
     """
 
@@ -59,7 +60,7 @@ class Reviews:
         told = {**PRAISE, **BLAME}
         weights = generator(self.seed, "lab words").permutation(list(told.values())) if self.seed else list(told.values())
         return WordModel({**dict(zip(told, map(float, weights), strict=True)), TRIGGER: HEAVY * (self.kind == "trigger")},
-                         {TRIGGER: HEAVY} if self.shared else {})
+                         {STAMP: HEAVY} if self.shared else {})
 
     @cached_property
     def model(self) -> CheckedModel:
@@ -75,7 +76,7 @@ class Reviews:
         """One text; hidden words are removed."""
         rng = generator(seed, "review", case)
         told = rng.choice([*PRAISE, *BLAME], size=int(rng.integers(3, 7)), replace=False)
-        words = rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER])
+        words = rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER, STAMP])
         cut_up = TextParts.cut(" ".join(words), "words" if cut is None else cut)
         parts: Any = behind(cut_up, baseline, "removed", case, seed)
         target = int(self.model([cut_up.text])[0].argmax())

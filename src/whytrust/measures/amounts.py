@@ -42,7 +42,7 @@ class Infidelity:
         """What it is."""
         return About("infidelity" + "/scaled" * self.scaled, "how far the scores of hidden parts are from the fall of the "
                      "target's score, squared" + ", after the best scaling" * self.scaled, False, ("contribution",),
-                     "performance", "faithfulness", "Yeh et al. 2019")
+                     "performance", "faithfulness", "Yeh et al. 2019", amounts=not self.scaled)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean square."""
@@ -88,7 +88,7 @@ class Completeness:
     relative: bool = True
     about: ClassVar[About] = About(
         "completeness", "how far the sum of all scores is from what all parts together make of the target's score", False,
-        ("contribution",), "performance", "faithfulness", "Sundararajan et al. 2017")
+        ("contribution",), "performance", "faithfulness", "Sundararajan et al. 2017", amounts=True)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The gap; relative to no fall at all it is not defined."""

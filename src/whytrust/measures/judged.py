@@ -46,6 +46,12 @@ class About:
     paper: str
     needs: tuple[str, ...] = ()  # of NEEDS
     domains: tuple[str, ...] = ("image", "text", "audio", "tabular")
+    amounts: bool = False  # are scores read as amounts, so that their unit counts?
+
+    @property
+    def hides(self) -> bool:
+        """Does it hide parts, so that what is put in their place counts?"""
+        return not self.needs
 
 
 NEEDS = {"truth": "truth=, which pixels, words or columns an annotation says matter, shaped like the explanation's map",

@@ -1,0 +1,160 @@
+"""What each metric says of true, spoilt and random explanations of one input of the lab.
+
+Numbers alone: what they prove is said by `metrics_findings`. All contenders of a case are judged with the same draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from whytrust.checked import CheckedModel
+from whytrust.core import Floats, generator
+from whytrust.lab import Lab, corrupted, other_weights, shifted
+from whytrust.measures.judged import Judged, Metric, incompatible, judge
+from whytrust.question import Question
+
+GRADES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How much of the truth is dealt out anew, from the truth itself to a random order of the same numbers."""
+SCALE, CONSTANT = 7.3, 5.0
+"""What scores are multiplied by, and what is added to every class, to see whether a metric minds."""
+SMOOTH = 1.5
+"""The width, in pixels, of what makes a random order a smooth one."""
+Values = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True)
+class LabCase:
+    """One input of one lab before every metric."""
+
+    lab: Lab
+    case: int
+    metrics: Sequence[Metric]
+    seed: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """Every number, as plain data; a metric that fails on this input is told with its error."""
+        errors: dict[str, str] = {}
+        found: dict[str, Any] = {"order": self._graded(None, errors)}
+        found["baseline"] = {baseline: self._graded(baseline, errors, hiding=True) for baseline in self.lab.baselines[1:]}
+        found["scale"] = self._graded(None, errors, scale=SCALE)
+        found["constant"] = self._graded(None, errors, constant=CONSTANT)
+        found["shared"] = self._shared(errors)
+        found["isolation"] = self._isolation(errors)
+        return {**found, "errors": errors}
+
+    def _graded(self, baseline: str | None, errors: dict[str, str], hiding: bool = False, scale: float = 1.0,
+                constant: float = 0.0) -> Values:
+        """By metric, the value of each grade of the truth."""
+        judged = self._judged(self.lab, baseline, constant)
+        contenders = [self._contender(judged, self._spoiler(grade, scale)) for grade in GRADES]
+        return self._values(contenders, errors, hiding)
+
+    def _shared(self, errors: dict[str, str]) -> Values:
+        """By metric, of the model that adds the same to every class: the value of its truth, and of the truth without that."""
+        if self.lab.shared:  # type: ignore[attr-defined]
+            return {}
+        other = shifted(self.lab)
+        judged = self._judged(other, None)
+
+        def without(question: Question) -> Floats:
+            return self.lab.truth(replace(question, model=self.lab.model) if question.model is other.model else question)
+
+        return self._values([self._contender(judged, _itself), self._contender(judged, _itself, without)], errors)
+
+    def _isolation(self, errors: dict[str, str]) -> Values:
+        """By metric, the value of a random order of scattered parts, and of a random order in which neighbours go together.
+
+        Both know nothing, and every place is as likely to come first as any other: the field goes round the edges.
+        """
+        judged = self._judged(self.lab, None)
+        shape = _shape(judged)
+        if shape is None:
+            return {}
+        rng = generator(self.seed, self.lab.name, "isolation", self.case)
+        scattered = rng.standard_normal(shape)
+        field = ndimage.gaussian_filter(rng.standard_normal(shape), SMOOTH, mode="wrap")
+        numbers = np.sort(scattered.ravel())  # both have the same numbers, and only their places differ
+        adjoining = np.empty(numbers.size)
+        adjoining[np.argsort(field.ravel())] = numbers
+        both = [self._contender(judged, lambda _, scores=scores: scores) for scores in (scattered.ravel(), adjoining)]
+        return self._values(both, errors)
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def _judged(self, lab: Lab, baseline: str | None, constant: float = 0.0) -> Judged:
+        planted = lab.planted(self.case, baseline=baseline, seed=self.seed)
+        model = lab.model if not constant else _raised(lab.model, constant)
+        question = Question(model, planted.parts, planted.target)
+        return Judged(question, np.zeros(question.d), "contribution", planted.annotation, untrained=other_weights(lab).model,
+                      relabelled=other_weights(other_weights(lab)).model)
+
+    def _contender(self, judged: Judged, spoil: Callable[[Floats], Floats],
+                   truth: Callable[[Question], Floats] | None = None) -> Judged:
+        def explain(question: Question) -> Floats:
+            return spoil((truth or self.lab.truth)(_plain(question)))
+
+        return judged.with_scores(explain(judged.question), explain=explain)
+
+    def _spoiler(self, grade: float, scale: float) -> Callable[[Floats], Floats]:
+        return lambda truth: scale * corrupted(truth, grade, generator(self.seed, self.lab.name, "spoilt", self.case))
+
+    def _values(self, contenders: Sequence[Judged], errors: dict[str, str], hiding: bool = False) -> Values:
+        found: Values = {}
+        for metric in self.metrics:
+            about = metric.about
+            if incompatible(about, "contribution", self.lab.domain) or (hiding and not about.hides):
+                continue
+            try:
+                found[about.name] = [self._value(metric, one) for one in contenders]
+            except (ValueError, TypeError, ArithmeticError) as error:
+                errors[about.name] = f"{type(error).__name__}: {error}"
+        return found
+
+    def _value(self, metric: Metric, judged: Judged) -> float | None:
+        value = judge(metric, judged, generator(self.seed, self.lab.name, metric.about.name, self.case))
+        return None if math.isnan(value) else value
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """A formula with a constant added to every class: its contributions are what they were."""
+
+    plain: Any
+    constant: float
+
+    def __call__(self, batch: Any) -> Floats:
+        return np.asarray(self.plain(batch) + self.constant)
+
+
+def _itself(truth: Floats) -> Floats:
+    return truth
+
+
+def _raised(model: CheckedModel, constant: float) -> CheckedModel:
+    return CheckedModel(_Raised(model.function, constant), classes=model.classes, name=model.name)
+
+
+def _plain(question: Question) -> Question:
+    """The question of the formula itself, which knows its contributions."""
+    function: Any = question.model.function
+    return replace(question, model=replace(question.model, function=function.plain)) if isinstance(function, _Raised) else question
+
+
+def _shape(judged: Judged) -> tuple[int, ...] | None:
+    """How the parts lie beside each other: pixels in rows, words and stretches in a line; None where they do not."""
+    parts = judged.question.parts
+    if parts.domain == "tabular":
+        return None
+    labels = getattr(parts, "labels", None)
+    return tuple(labels.shape) if parts.domain == "image" and labels is not None and labels.size == judged.d else (judged.d,)
+
+
+def settings(metrics: Sequence[Metric]) -> Mapping[str, str]:
+    """Each metric with its settings, as it is written."""
+    return {metric.about.name: repr(metric) for metric in metrics}

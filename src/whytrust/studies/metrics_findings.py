@@ -1,0 +1,227 @@
+"""What the lab's numbers prove of each metric: passed, failed or undecided, test by test, with intervals and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from whytrust.core import Floats, generator
+from whytrust.measures.judged import About
+from whytrust.stats import LEVEL, Difference, equivalent, holm, jackknife, paired
+from whytrust.studies.metrics_cases import GRADES
+
+Outcome = Literal["passed", "failed", "undecided"]
+TESTS = {
+    "truth": "the truth comes before spoilt copies of it, and these before a random order",
+    "baseline": "the same whatever parts are hidden behind",
+    "shared": "what every class has more of is seen, though no decision hangs on it",
+    "scale": "scores in another unit are judged alike",
+    "constant": "a constant added to every class changes no comparison",
+    "isolation": "scattered parts are not preferred to adjoining ones that tell as little",
+    "halves": "two halves of the inputs rank alike",
+}
+"""Every test, and what passes it."""
+CHANCE = 0.5
+ALIKE = 0.1
+"""A rate within this of a half is as good as tossing a coin."""
+BOUGHT = 0.1
+"""How much of the way from a random order to the truth being scattered may buy."""
+AGREED = 0.75
+"""Of pairs of contenders, the share that two halves must put in the same order."""
+HALVINGS = 200
+ROUNDING = 1e-10
+"""Numbers that differ by no more are equal."""
+STEP = 1 / 6
+"""The least that one case can show: a tie among three comparisons."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One test of one metric in one lab: a number with its interval, what it means, and what would have been right."""
+
+    metric: str
+    lab: str
+    test: str
+    what: str  # of several numbers of one test, which
+    outcome: Outcome
+    value: float
+    low: float
+    high: float
+    n: int
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**self.__dict__}
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """How often a metric said what is right, before it is judged."""
+
+    metric: str
+    lab: str
+    test: str
+    what: str
+    difference: Difference
+
+
+def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], seed: int = 0) -> list[Found]:
+    """Every test of every metric in every lab; p-values are adjusted (Holm) for all rates of one test."""
+    labs: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if record.get("status", "ok") == "ok":
+            labs.setdefault(record["lab"], []).append(record)
+    rates: list[_Rate] = []
+    found: list[Found] = []
+    for lab, some in labs.items():
+        for metric, about in abouts.items():
+            values = _values([record["order"] for record in some], metric, about)
+            if values is None:
+                continue
+            rates += _truth(metric, lab, "truth", "", values)
+            for baseline in some[0]["baseline"]:
+                behind = _values([record["baseline"][baseline] for record in some], metric, about)
+                rates += [] if behind is None else _truth(metric, lab, "baseline", f" behind {baseline}", behind)
+            shared = _values([record["shared"] for record in some], metric, about)
+            if shared is not None:
+                rates.append(_Rate(metric, lab, "shared", "the new truth before the old", _won(shared[:, 0], shared[:, 1])))
+            found += _invariances(metric, lab, about, values, some)
+            found += _isolation(metric, lab, about, values, some)
+            found.append(_halves(metric, lab, values, seed))
+    return [*_judged(rates), *found]
+
+
+def _values(rows: Sequence[Mapping[str, Any]], metric: str, about: About) -> Floats | None:
+    """(cases, contenders), turned so that larger is better; None where it was not asked."""
+    if any(metric not in row for row in rows) or not rows:
+        return None
+    values = np.array([row[metric] for row in rows], dtype=np.float64)
+    return np.asarray(values if about.higher else -values)
+
+
+def _wins(better: Floats, worse: Floats) -> Floats:
+    """1 where the one is larger, a half where both are equal but for rounding, NaN where one is not defined."""
+    near = ROUNDING * np.maximum(np.maximum(np.abs(better), np.abs(worse)), 1.0)
+    wins = np.where(np.abs(better - worse) <= near, 0.5, (better > worse).astype(np.float64))
+    return np.asarray(np.where(np.isnan(better) | np.isnan(worse), np.nan, wins))
+
+
+def _won(better: Floats, worse: Floats) -> Difference:
+    wins = _wins(better, worse)
+    return paired(wins, np.full(len(wins), CHANCE), grain=CHANCE)
+
+
+def _truth(metric: str, lab: str, test: str, where: str, values: Floats) -> list[_Rate]:
+    """How often the truth comes before what was spoilt, and that before a random order: each case's mean over the grades."""
+    between = range(1, len(GRADES) - 1)
+    above = np.mean([_wins(values[:, 0], values[:, i]) for i in between], axis=0)
+    below = np.mean([_wins(values[:, i], values[:, -1]) for i in between], axis=0)
+    return [_Rate(metric, lab, test, what + where, paired(wins, np.full(len(wins), CHANCE), grain=STEP))
+            for what, wins in (("the truth before spoilt copies", above), ("spoilt copies before a random order", below))]
+
+
+def _judged(rates: Sequence[_Rate]) -> list[Found]:
+    """Each rate beside a half: above it passes; below it, or as good as equal, fails."""
+    found: list[Found] = []
+    for test in TESTS:
+        some = [rate for rate in rates if rate.test == test]
+        if not some:
+            continue
+        apart = holm([rate.difference.p for rate in some])
+        same = holm([equivalent(rate.difference, ALIKE) for rate in some])
+        for rate, p, p_same in zip(some, apart, same, strict=True):
+            d = rate.difference
+            share, low, high = (float(np.clip(CHANCE + x, 0, 1)) for x in (d.value, d.low, d.high))
+            outcome: Outcome = "undecided"
+            words = f"{rate.what} in {_percent(share)} ({_percent(low)} to {_percent(high)}) of comparisons"
+            if p <= LEVEL and d.value > 0:
+                outcome = "passed"
+            elif p <= LEVEL:
+                outcome, words = "failed", f"{words}: more often the other way"
+            elif p_same <= LEVEL:
+                outcome, words = "failed", f"{words}: as good as tossing a coin"
+            found.append(Found(rate.metric, rate.lab, test, rate.what, outcome, share, low, high, d.n, words))
+    return found
+
+
+def _invariances(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> Iterable[Found]:
+    """What must not change at all: one case in which it does is enough."""
+    scaled = _values([record["scale"] for record in some], metric, about)
+    if scaled is not None and not about.amounts:
+        kept = np.isclose(scaled, values, rtol=1e-6, atol=1e-9, equal_nan=True).all(axis=1)
+        yield _exact(metric, lab, "scale", kept, "the same number for scores in another unit")
+    raised = _values([record["constant"] for record in some], metric, about)
+    if raised is not None:
+        pairs = [(i, j) for i in range(values.shape[1]) for j in range(i)]
+        kept = np.array([all(_same(_wins(v[i], v[j]), _wins(r[i], r[j])) for i, j in pairs)
+                         for v, r in zip(values, raised, strict=True)])
+        yield _exact(metric, lab, "constant", kept, "the same order of explanations with a constant added to every class")
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    """The same comparison; a tie may be broken by rounding."""
+    return bool(np.isnan(one) == np.isnan(other) and (np.isnan(one) or abs(one - other) < CHANCE or CHANCE in (one, other)))
+
+
+def _exact(metric: str, lab: str, test: str, kept: Any, what: str) -> Found:
+    share = float(np.mean(kept))
+    return Found(metric, lab, test, what, "passed" if share == 1 else "failed", share, share, share, len(kept),
+                 f"{what} in {_percent(share)} of inputs")
+
+
+def _isolation(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> Iterable[Found]:
+    """How much of the way from a random order to the truth does it buy to be scattered?"""
+    both = _values([record["isolation"] for record in some], metric, about)
+    gap = float(np.nanmean(values[:, 0] - values[:, -1])) if np.isfinite(values[:, [0, -1]]).all(axis=1).any() else 0.0
+    if both is None or gap <= 0:
+        return
+    bought = (both[:, 0] - both[:, 1]) / gap
+    bought = bought[np.isfinite(bought)]
+    if len(bought) < 2:
+        return
+    mean = float(bought.mean())
+    estimate = jackknife(mean, (bought.sum() - bought) / (len(bought) - 1))
+    outcome: Outcome = "undecided"
+    if max(abs(estimate.low), abs(estimate.high)) <= BOUGHT:
+        outcome = "passed"
+    elif estimate.low > 0 and mean > BOUGHT:
+        outcome = "failed"
+    elif estimate.high < 0 and mean < -BOUGHT:
+        outcome = "failed"
+    which = "scattered" if mean >= 0 else "adjoining"
+    words = (f"being {which} buys {_percent(abs(mean))} of the way from a random order to the truth "
+             f"({_percent(estimate.low)} to {_percent(estimate.high)})")
+    yield Found(metric, lab, "isolation", "scattered beside adjoining", outcome, mean, estimate.low, estimate.high,
+                len(bought), words)
+
+
+def _halves(metric: str, lab: str, values: Floats, seed: int) -> Found:
+    """Of pairs of contenders, which share do the means over two random halves of the inputs put in the same order?"""
+    rng = generator(seed, "halves", lab, metric)
+    n = len(values)
+    sides = np.array([rng.permutation(n) < n // 2 for _ in range(HALVINGS)])
+    counts = np.nan_to_num(values, nan=0.0)
+    there = np.isfinite(values).astype(np.float64)
+
+    def agreement(kept: Any) -> float:
+        means = [(side @ (counts * kept[:, None])) / np.maximum(side @ (there * kept[:, None]), 1e-300)
+                 for side in (sides.astype(np.float64), (~sides).astype(np.float64))]
+        pairs = [(i, j) for i in range(values.shape[1]) for j in range(i)]
+        alike = [1 - np.abs(_wins(means[0][:, i], means[0][:, j]) - _wins(means[1][:, i], means[1][:, j])) for i, j in pairs]
+        return float(np.nanmean(alike))
+
+    whole = agreement(np.ones(n))
+    without = [agreement((np.arange(n) != i).astype(np.float64)) for i in range(n)]
+    estimate = jackknife(whole, without, least=1.0)
+    low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
+    outcome: Outcome = "passed" if low > AGREED else "failed" if high < AGREED else "undecided"
+    return Found(metric, lab, "halves", "pairs that two halves order alike", outcome, whole, low, high, n,
+                 f"two halves of the inputs order {_percent(whole)} ({_percent(low)} to {_percent(high)}) of pairs alike")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
