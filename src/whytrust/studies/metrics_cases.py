@@ -82,7 +82,7 @@ class LabCase:
         numbers = np.sort(scattered.ravel())  # both have the same numbers, and only their places differ
         adjoining = np.empty(numbers.size)
         adjoining[np.argsort(field.ravel())] = numbers
-        both = [self._contender(judged, lambda _, scores=scores: scores) for scores in (scattered.ravel(), adjoining)]
+        both = [judged.with_scores(scores, explain=_always(scores)) for scores in (scattered.ravel(), adjoining)]
         return self._values(both, errors)
 
     # --- pieces ---------------------------------------------------------------------------------------------------
@@ -130,6 +130,10 @@ class _Raised:
 
     def __call__(self, batch: Any) -> Floats:
         return np.asarray(self.plain(batch) + self.constant)
+
+
+def _always(scores: Floats) -> Callable[[Question], Floats]:
+    return lambda question: scores
 
 
 def _itself(truth: Floats) -> Floats:

@@ -188,9 +188,7 @@ def _isolation(metric: str, lab: str, about: About, values: Floats, some: Sequen
     outcome: Outcome = "undecided"
     if max(abs(estimate.low), abs(estimate.high)) <= BOUGHT:
         outcome = "passed"
-    elif estimate.low > 0 and mean > BOUGHT:
-        outcome = "failed"
-    elif estimate.high < 0 and mean < -BOUGHT:
+    elif (estimate.low > 0 and mean > BOUGHT) or (estimate.high < 0 and mean < -BOUGHT):
         outcome = "failed"
     which = "scattered" if mean >= 0 else "adjoining"
     words = (f"being {which} buys {_percent(abs(mean))} of the way from a random order to the truth "
