@@ -25,6 +25,8 @@ SCALE, CONSTANT = 7.3, 5.0
 """What scores are multiplied by, and what is added to every class, to see whether a metric minds."""
 SMOOTH = 1.5
 """The width, in pixels, of what makes a random order a smooth one."""
+FIELDS = 4
+"""Random orders of each kind for each input."""
 Values = dict[str, list[float | None]]
 
 
@@ -68,22 +70,14 @@ class LabCase:
         return self._values([self._contender(judged, _itself), self._contender(judged, _itself, without)], errors)
 
     def _isolation(self, errors: dict[str, str]) -> Values:
-        """By metric, the value of a random order of scattered parts, and of a random order in which neighbours go together.
-
-        Both know nothing, and every place is as likely to come first as any other: the field goes round the edges.
-        """
+        """By metric, by turns the value of a random order of scattered parts, and of one in which neighbours go together."""
         judged = self._judged(self.lab, None)
         shape = _shape(judged)
         if shape is None:
             return {}
         rng = generator(self.seed, self.lab.name, "isolation", self.case)
-        scattered = rng.standard_normal(shape)
-        field = ndimage.gaussian_filter(rng.standard_normal(shape), SMOOTH, mode="wrap")
-        numbers = np.sort(scattered.ravel())  # both have the same numbers, and only their places differ
-        adjoining = np.empty(numbers.size)
-        adjoining[np.argsort(field.ravel())] = numbers
-        both = [judged.with_scores(scores, explain=_always(scores)) for scores in (scattered.ravel(), adjoining)]
-        return self._values(both, errors)
+        orders = [scores for _ in range(FIELDS) for scores in scattered_and_adjoining(shape, rng)]
+        return self._values([judged.with_scores(scores, explain=_always(scores)) for scores in orders], errors)
 
     # --- pieces ---------------------------------------------------------------------------------------------------
 
@@ -121,6 +115,18 @@ class LabCase:
         return None if math.isnan(value) else value
 
 
+def scattered_and_adjoining(shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The same random numbers in places drawn one by one, and in places where like comes beside like.
+
+    Neither knows anything, and in both every place is as likely to come first as any other: the field goes round the edges.
+    """
+    scattered = rng.standard_normal(shape).ravel()
+    field = ndimage.gaussian_filter(rng.standard_normal(shape), SMOOTH, mode="wrap").ravel()
+    adjoining = np.empty(len(scattered))
+    adjoining[np.argsort(field)] = np.sort(scattered)
+    return scattered, adjoining
+
+
 @dataclass(frozen=True)
 class _Raised:
     """A formula with a constant added to every class: its contributions are what they were."""
@@ -147,7 +153,9 @@ def _raised(model: CheckedModel, constant: float) -> CheckedModel:
 def _plain(question: Question) -> Question:
     """The question of the formula itself, which knows its contributions."""
     function: Any = question.model.function
-    return replace(question, model=replace(question.model, function=function.plain)) if isinstance(function, _Raised) else question
+    if not isinstance(function, _Raised):
+        return question
+    return replace(question, model=replace(question.model, function=function.plain))
 
 
 def _shape(judged: Judged) -> tuple[int, ...] | None:

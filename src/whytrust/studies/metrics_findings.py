@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy import special
 
 from whytrust.core import Floats, generator
 from whytrust.measures.judged import About
-from whytrust.stats import LEVEL, Difference, equivalent, holm, jackknife, paired
+from whytrust.stats import LEVEL, Difference, Estimate, equivalent, holm, jackknife, paired
 from whytrust.studies.metrics_cases import GRADES
 
 Outcome = Literal["passed", "failed", "undecided"]
@@ -69,6 +70,31 @@ class _Rate:
     difference: Difference
 
 
+@dataclass(frozen=True)
+class _Bought:
+    """How much of the way from a random order to the truth being scattered buys, before it is judged."""
+
+    metric: str
+    lab: str
+    estimate: Estimate
+
+    @property
+    def p_beyond(self) -> float:
+        """Of "it is no more than may be bought, one way or the other"."""
+        return min(1.0, 2 * self._tail(abs(self.estimate.value) - BOUGHT))
+
+    @property
+    def p_within(self) -> float:
+        """Of "it is more than may be bought, one way or the other"."""
+        return self._tail(BOUGHT - abs(self.estimate.value))
+
+    def _tail(self, distance: float) -> float:
+        e = self.estimate
+        quantile = float(special.stdtrit(e.n - 1, 1 - LEVEL / 2))
+        error = max((e.high - e.low) / 2 / quantile, 1e-12)
+        return float(special.stdtr(e.n - 1, -distance / error))
+
+
 def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], seed: int = 0) -> list[Found]:
     """Every test of every metric in every lab; p-values are adjusted (Holm) for all rates of one test."""
     labs: dict[str, list[Mapping[str, Any]]] = {}
@@ -76,6 +102,7 @@ def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], 
         if record.get("status", "ok") == "ok":
             labs.setdefault(record["lab"], []).append(record)
     rates: list[_Rate] = []
+    bought: list[_Bought] = []
     found: list[Found] = []
     for lab, some in labs.items():
         for metric, about in abouts.items():
@@ -90,9 +117,9 @@ def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], 
             if shared is not None:
                 rates.append(_Rate(metric, lab, "shared", "the new truth before the old", _won(shared[:, 0], shared[:, 1])))
             found += _invariances(metric, lab, about, values, some)
-            found += _isolation(metric, lab, about, values, some)
+            bought += [one for one in [_bought(metric, lab, about, values, some)] if one is not None]
             found.append(_halves(metric, lab, values, seed))
-    return [*_judged(rates), *found]
+    return [*_judged(rates), *found, *_isolated(bought)]
 
 
 def _values(rows: Sequence[Mapping[str, Any]], metric: str, about: About) -> Floats | None:
@@ -173,28 +200,29 @@ def _exact(metric: str, lab: str, test: str, kept: Any, what: str) -> Found:
                  f"{what} in {_percent(share)} of inputs")
 
 
-def _isolation(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> Iterable[Found]:
-    """How much of the way from a random order to the truth does it buy to be scattered?"""
-    both = _values([record["isolation"] for record in some], metric, about)
-    gap = float(np.nanmean(values[:, 0] - values[:, -1])) if np.isfinite(values[:, [0, -1]]).all(axis=1).any() else 0.0
-    if both is None or gap <= 0:
-        return
-    bought = (both[:, 0] - both[:, 1]) / gap
+def _bought(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> _Bought | None:
+    """How much of the way from a random order to the truth it buys to be scattered; None where there is no such way."""
+    orders = _values([record["isolation"] for record in some], metric, about)
+    whole = np.isfinite(values[:, [0, -1]]).all(axis=1)
+    gap = float((values[whole, 0] - values[whole, -1]).mean()) if whole.any() else 0.0
+    if orders is None or gap <= ROUNDING:
+        return None
+    bought = (orders[:, ::2] - orders[:, 1::2]).mean(axis=1) / gap
     bought = bought[np.isfinite(bought)]
     if len(bought) < 2:
-        return
-    mean = float(bought.mean())
-    estimate = jackknife(mean, (bought.sum() - bought) / (len(bought) - 1))
-    outcome: Outcome = "undecided"
-    if max(abs(estimate.low), abs(estimate.high)) <= BOUGHT:
-        outcome = "passed"
-    elif (estimate.low > 0 and mean > BOUGHT) or (estimate.high < 0 and mean < -BOUGHT):
-        outcome = "failed"
-    which = "scattered" if mean >= 0 else "adjoining"
-    words = (f"being {which} buys {_percent(abs(mean))} of the way from a random order to the truth "
-             f"({_percent(estimate.low)} to {_percent(estimate.high)})")
-    yield Found(metric, lab, "isolation", "scattered beside adjoining", outcome, mean, estimate.low, estimate.high,
-                len(bought), words)
+        return None
+    return _Bought(metric, lab, jackknife(float(bought.mean()), (bought.sum() - bought) / (len(bought) - 1)))
+
+
+def _isolated(some: Sequence[_Bought]) -> Iterable[Found]:
+    """Each of these beside what may be bought."""
+    beyond, within = holm([one.p_beyond for one in some]), holm([one.p_within for one in some])
+    for one, p_beyond, p_within in zip(some, beyond, within, strict=True):
+        e = one.estimate
+        outcome: Outcome = "passed" if p_within <= LEVEL else "failed" if p_beyond <= LEVEL else "undecided"
+        words = (f"being {'scattered' if e.value >= 0 else 'adjoining'} buys {_percent(abs(e.value))} of the way from a random "
+                 f"order to the truth ({_percent(e.low)} to {_percent(e.high)})")
+        yield Found(one.metric, one.lab, "isolation", "scattered beside adjoining", outcome, e.value, e.low, e.high, e.n, words)
 
 
 def _halves(metric: str, lab: str, values: Floats, seed: int) -> Found:

@@ -86,8 +86,8 @@ def _answers(admitted: Sequence[Admission], abouts: Mapping[str, About], domains
     caught = [one for one in admitted if not one.admitted and abouts[one.metric].kind == "alignment"]
     if caught:
         names = ", ".join(dict.fromkeys(one.metric for one in caught))
-        yield (f"Metrics that hold explanations against annotations or expectations ({names}) tell how plausible an explanation "
-               "is; where a model has reasons that nobody expects they prefer the explanation that hides them.")
+        yield (f"Metrics that hold explanations against annotations or expectations ({names}) tell how plausible an "
+               "explanation is; where a model has reasons that nobody expects they prefer the explanation that hides them.")
 
 
 def _overview(domain: str, found: Sequence[Found], admitted: Sequence[Admission], abouts: Mapping[str, About],
