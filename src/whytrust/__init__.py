@@ -7,10 +7,11 @@ from whytrust.auditing import audit
 from whytrust.core import MissingExtra
 from whytrust.explanation import Explanation, Gallery
 from whytrust.fooling import Fooled, fool
+from whytrust.judging import Tried, metrics
 from whytrust.picking import Picked, pick
 from whytrust.report.audit import Audit
 from whytrust.trusting import Trust, trust
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Trust", "attack",
-           "audit", "explain", "fool", "methods", "model", "pick", "trust"]
+__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Tried", "Trust",
+           "attack", "audit", "explain", "fool", "methods", "metrics", "model", "pick", "trust"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import whytrust
-from whytrust.cli import catalogue, explaining, fooling, picking, reproducing, runs, training, trusting
+from whytrust.cli import catalogue, explaining, fooling, judging, picking, reproducing, runs, training, trusting
 from whytrust.memory import keep_freed
 
 
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="whytrust", description=whytrust.__doc__)
     parser.add_argument("--version", action="version", version=f"whytrust {whytrust.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for group in (explaining, runs, trusting, picking, fooling, reproducing, training, catalogue):
+    for group in (explaining, runs, trusting, picking, fooling, judging, reproducing, training, catalogue):
         group.add_to(commands)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="machine-readable output on stdout")

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.cli.runs import safe
-from whytrust.studies import fragile_run, lime_run, reproduce, veracity_run
+from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 from whytrust.swapping.victims import LIME
 
 PAPERS = {"fragile": "Sinha et al. 2021, word swaps", "lime": "Ribeiro et al. 2016, simulated users",
+          "metrics": "Wang & Wang 2022, how metrics of explanations mislead",
           "plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
 OWN = {"fragile": ("samples", "models", "candidates", "quality", "variant", "racing"), "lime": ("samples",),
-       "plausible": ("few", "models"), "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
+       "metrics": (), "plausible": ("few", "models"),
+       "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
 """Options that some papers alone have."""
 FEW, SCALE, SEED = 20, 1.0, 0
 
@@ -26,11 +28,12 @@ def add_to(commands: Any) -> None:
                        help="; ".join(f"{name} ({what})" for name, what in PAPERS.items()))
     again.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default="all",
                        help=f"fragile: {', '.join(fragile_run.EXPERIMENTS)}; lime: {', '.join(lime_run.EXPERIMENTS)}; "
-                       f"plausible: {', '.join(reproduce.EXPERIMENTS)}; veracity: {', '.join(veracity_run.EXPERIMENTS)} "
-                       "(default all)")
+                       f"metrics: {', '.join(pitfalls_run.EXPERIMENTS)}; plausible: {', '.join(reproduce.EXPERIMENTS)}; "
+                       f"veracity: {', '.join(veracity_run.EXPERIMENTS)} (default all)")
     again.add_argument("--data", help="fragile: a folder of SST-2, AG News or IMDB, one that holds folders sst2, ag_news and "
                        "imdb, or any with train.tsv and test.tsv of text, tab, label. lime: the reviews (fig6, fig7, table1, "
-                       "fig8), 20 newsgroups (fig9, fig10) or pets (fig11, table2). plausible: a folder of ImageNet images. "
+                       "fig8), 20 newsgroups (fig9, fig10) or pets (fig11, table2). metrics: a folder with mnist.npz, or one "
+                       "of ImageNet images (default: scikit-learn's digits). plausible: a folder of ImageNet images. "
                        "veracity: a folder of songs with .lab files, as Jamendo has them (default: synthesised ones), or for "
                        "drawings a log-mel spectrogram, piece.npy")
     again.add_argument("--scale", type=float, help="share of the texts, reviews, pairs, readers, images or test songs "
@@ -71,7 +74,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             papers = " or ".join(f"`whytrust reproduce {paper}`" for paper, names in OWN.items() if name in names)
             raise ValueError(f"--{name} belongs to {papers}, and is nothing that {options.paper} has")
-    return {"fragile": _fragile, "lime": _lime, "plausible": _plausible, "veracity": _veracity}[options.paper](options)
+    papers = {"fragile": _fragile, "lime": _lime, "metrics": _metrics, "plausible": _plausible, "veracity": _veracity}
+    return papers[options.paper](options)
 
 
 def _fragile(options: argparse.Namespace) -> int:
@@ -98,6 +102,18 @@ def _lime(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _interrupted(asked.folder)
     print(lime_run.report(asked.folder, options.json))
+    return 0
+
+
+def _metrics(options: argparse.Namespace) -> int:
+    given = {name: value for name in ("data", "scale", "out", "jobs", "seed") if (value := getattr(options, name)) is not None}
+    asked = pitfalls_run.Asked(options.experiment, **given)
+    try:
+        pitfalls_run.reproduce(asked)
+    except KeyboardInterrupt:
+        print(f"whytrust: interrupted; the same command goes on with {asked.folder}", file=sys.stderr)
+        return 130
+    print(pitfalls_run.report(asked.folder, options.json, asked.experiment))
     return 0
 
 

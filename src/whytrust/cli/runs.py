@@ -13,6 +13,7 @@ from typing import Any
 from whytrust import auditing, stats
 from whytrust.cli import explaining
 from whytrust.fooling import Fooled, is_fooled
+from whytrust.judging import Tried, is_metrics
 from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
@@ -110,8 +111,8 @@ def _report(options: argparse.Namespace) -> int:
     if reproduced is not None:
         print(reproduced(folder, options.json, "all"))
         return 0
-    found: Audit | Trust | Fooled = (Trust.open(folder) if is_trust(folder) else Fooled.open(folder) if is_fooled(folder)
-                                     else Audit.open(folder))
+    kind = _kind(folder)
+    found: Any = Audit.open(folder) if kind is None else kind[1].open(folder)
     if options.html:
         page_place(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
@@ -120,6 +121,12 @@ def _report(options: argparse.Namespace) -> int:
     elif not options.html:
         print(found)
     return 0
+
+
+def _kind(folder: str | Path) -> tuple[str, Any] | None:
+    """What made the run in a folder, and what opens it; None where that is an audit."""
+    kinds = (("wt.trust", Trust, is_trust), ("wt.fool", Fooled, is_fooled), ("wt.metrics", Tried, is_metrics))
+    return next(((name, form) for name, form, is_one in kinds if is_one(folder)), None)
 
 
 def page_place(path: Path) -> None:
@@ -132,9 +139,9 @@ def _gate(options: argparse.Namespace) -> int:
     if reproductions.report_of(options.folder) is not None:
         raise ValueError(f"a gate is for the run of an audit, and {options.folder} is a paper's, whose findings are tested "
                          "already; see `whytrust report`")
-    if is_trust(options.folder) or is_fooled(options.folder):
-        other = "wt.trust" if is_trust(options.folder) else "wt.fool"
-        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {other}; see `whytrust report`")
+    kind = _kind(options.folder)
+    if kind is not None:
+        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {kind[0]}; see `whytrust report`")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
     left = len(store.blocks) - len(store.finished())
@@ -167,10 +174,10 @@ def _diff(options: argparse.Namespace) -> int:
     if not Path(options.first).is_dir() and not Path(options.second).is_dir():
         return explaining.diff(options)
     for folder in (options.first, options.second):
-        if reproductions.report_of(folder) is not None or is_trust(folder) or is_fooled(folder):
-            kind = "wt.trust" if is_trust(folder) else "wt.fool" if is_fooled(folder) else "a paper's"
-            raise ValueError(f"diff is for two runs of audits, or two saved explanations, and {folder} is one of {kind}; lay "
-                             "their pages side by side: `whytrust report FOLDER --html page.html`")
+        kind = ("a paper's", None) if reproductions.report_of(folder) is not None else _kind(folder)
+        if kind is not None:
+            raise ValueError(f"diff is for two runs of audits, or two saved explanations, and {folder} is one of {kind[0]}; "
+                             "lay their pages side by side: `whytrust report FOLDER --html page.html`")
     found = compare.compared(Store.open(options.first), Store.open(options.second))
     print(json.dumps(found) if options.json else compare.told(found))
     return 0

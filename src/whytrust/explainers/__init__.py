@@ -8,7 +8,7 @@ from typing import Any
 
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.edges import Edges
-from whytrust.explainers.grad_cam import GradCam
+from whytrust.explainers.grad_cam import GradCam, LinearApproximation
 from whytrust.explainers.gradients import (
     DeconvNet,
     ExcitationBackprop,
@@ -94,6 +94,8 @@ CATALOGUE = (
           "Zeiler & Fergus 2014", True),
     Entry("grad_cam", GradCam, "where the feature maps of a convolution speak for the target", "ranking",
           "Selvaraju et al. 2017", True),
+    Entry("linear_approximation", LinearApproximation, "gradient times value at a layer, place by place", "contribution",
+          "Bach et al. 2015", True),
     Entry("excitation_backprop", ExcitationBackprop, "the chance that each value wins, passed down along positive weights",
           "ranking", "Zhang et al. 2018", True),
     Entry("edges", Edges, "edges of the input, whatever the model: what looks like an explanation and is none", "nothing",

@@ -42,7 +42,7 @@ class GradCam:
     def maps(self, spot: Spot, values: Floats) -> Iterator[Floats]:
         """Maps over the places of the input, without channels."""
         if spot.cut is not None and spot.cut.spans is not None:
-            raise ValueError("grad_cam looks at feature maps with places, and a text has words; use integrated_gradients, "
+            raise ValueError(f"{self.name} looks at feature maps with places, and a text has words; use integrated_gradients, "
                              "input_x_gradient or lime")
         return (enlarged(self.coarse(spot, value), spot.places) for value in values)
 
@@ -52,13 +52,17 @@ class GradCam:
         cut = own if np.may_share_memory(value, spot.own) else spot.model.cut(value[None], own.layer)
         if cut.values.ndim != 1 + len(spot.places):
             wanted = "places" if len(spot.places) == 1 else "height, width"
-            raise ValueError(f"grad_cam needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
+            raise ValueError(f"{self.name} needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
                              f"{cut.values.shape}; name a convolution with layer=…")
         spot.question.count(1 + (cut is not own))
         _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
-        weights = gradient[0].mean(axis=tuple(range(1, cut.values.ndim)))
-        map = np.maximum(np.tensordot(weights, cut.values, 1), 0)
+        map = self.combined(gradient[0], cut.values)
         return map.T if self._turned(spot, cut) else map
+
+    def combined(self, gradient: Floats, values: Floats) -> Floats:
+        """One number a place of the layer, from (channels, *places) gradients and values."""
+        weights = gradient.mean(axis=tuple(range(1, values.ndim)))
+        return np.asarray(np.maximum(np.tensordot(weights, values, 1), 0))
 
     def stated(self, spot: Spot) -> dict[str, Any]:
         """Which layer it was."""
@@ -68,8 +72,8 @@ class GradCam:
         """Which layer it was, whether it found anything, and whether its places are the input's."""
         cut, notes = self._cut_once(spot), []
         if not map.any():
-            notes.append("No place of the layer speaks for the target on balance, so every score is 0: Grad-CAM cuts off what "
-                         "is negative.")
+            notes.append("No place of the layer speaks for the target on balance, so every score is 0"
+                         f"{': Grad-CAM cuts off what is negative' * (self.sense == 'for')}.")
         here, there = spot.places, cut.seen[-len(spot.places):]
         if not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
             notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
@@ -93,6 +97,23 @@ class GradCam:
         (high, wide), (tall, broad) = spot.places, cut.values.shape[1:]
         shape, own = np.log(tall / broad), np.log(high / wide)
         return bool(abs(shape + own) + 0.1 < abs(shape - own))
+
+
+@dataclass(frozen=True)
+class LinearApproximation(GradCam):
+    """What do the features of a layer add to the target's score, place by place, if the rest of the net were linear?
+
+    Gradient times value, summed over the feature maps: a first-order approximation at a layer, as input times gradient is at
+    the input. The map is as coarse as the layer, and right only as far as the net is a straight line from there on.
+    """
+
+    name: ClassVar[str] = "linear_approximation"
+    sense: ClassVar[Sense] = "signed"
+    caution: ClassVar[str] = "The map is as coarse as its layer, however smooth it is drawn."
+
+    def combined(self, gradient: Floats, values: Floats) -> Floats:
+        """Σ gradient · value over channels."""
+        return np.asarray((gradient * values).sum(axis=0))
 
 
 def _times(shape: tuple[int, ...]) -> str:

@@ -24,8 +24,10 @@ from whytrust.question import Question
 from whytrust.studies.data import Item
 from whytrust.studies.pitfalls_nets import Net, Pictures, nets
 
-EXPLAINERS = ("grad_cam", "saliency", "deconvnet", "excitation_backprop", "guided_backprop", "input_x_gradient")
-"""The paper's six; its linear approximation is input times gradient."""
+EXPLAINERS = ("grad_cam", "excitation_backprop", "linear_approximation", "saliency", "guided_backprop", "deconvnet")
+"""The paper's six."""
+ISOLATED = EXPLAINERS[3:]
+"""Those whose first pixels are scattered; those of the others adjoin."""
 RANDOM = "random"
 BASELINES = ("zeros", "noise")
 SHARE = 9000 / 224**2

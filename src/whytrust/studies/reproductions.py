@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from whytrust.store import Store
-from whytrust.studies import fragile_run, lime_run, reproduce, veracity_run
+from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 
 Report = Callable[[Path, bool, str], str]
 """(folder, as JSON?, experiment) -> what a run has found so far beside what was published."""
@@ -19,6 +19,8 @@ def report_of(folder: str | Path) -> Report | None:
         return lime_run.report
     if fragile_run.is_reproduction(folder):
         return fragile_run.report
+    if pitfalls_run.is_reproduction(folder):
+        return pitfalls_run.report
     if not (Path(folder) / "manifest.json").is_file():
         return None
     return REPORTS.get(str(Store.open(folder).manifest.get("study")))

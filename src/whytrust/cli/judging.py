@@ -1,0 +1,40 @@
+"""`whytrust metrics`: the metrics of explanations themselves on trial."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from whytrust import judging
+from whytrust.cli.runs import safe
+from whytrust.studies.metrics_study import CASES
+
+
+def add_to(commands: Any) -> None:
+    """The command and its options."""
+    command = commands.add_parser("metrics", help="put the metrics of explanations themselves on trial")
+    command.add_argument("names", metavar="METRIC", nargs="*", help="metrics by name (default: all; `whytrust methods` lists "
+                         "them)")
+    command.add_argument("--domain", help="image, text, audio or tabular (default: all)")
+    command.add_argument("--cases", type=int, default=CASES, help=f"inputs of each lab (default {CASES})")
+    command.add_argument("--out", help="the run's folder; resumes what is there (default runs/metrics-trial)")
+    command.add_argument("--html", metavar="FILE", help="write the page there")
+    command.add_argument("--jobs", type=int, default=1)
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(run=_metrics)
+
+
+def _metrics(options: argparse.Namespace) -> int:
+    out = options.out or "runs/metrics-trial"
+    try:
+        tried = judging.metrics(options.names or None, options.domain, cases=options.cases, out=out, jobs=options.jobs,
+                                seed=options.seed, command="whytrust metrics")
+    except KeyboardInterrupt:
+        print(f"whytrust: interrupted; {safe(out)}", file=sys.stderr)
+        return 130
+    print(json.dumps(tried.to_json()) if options.json else tried)
+    if options.html is not None:
+        print(f"written: {tried.save_html(options.html)}", file=sys.stderr)
+    return 0

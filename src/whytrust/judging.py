@@ -1,0 +1,101 @@
+"""What a user types to put metrics on trial, `metrics`, and to judge explanations by one, `measure`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from whytrust import engine
+from whytrust.core import generator, near
+from whytrust.lab import LABS, Lab
+from whytrust.measures import METRIC_NAMES, METRICS
+from whytrust.measures.judged import Metric
+from whytrust.reporting import Reported
+from whytrust.store import Store
+from whytrust.studies.metrics_study import CASES, MetricsStudy
+from whytrust.studies.metrics_told import told
+
+
+class Tried(Reported):
+    """What the lab found of metrics: `print(tried)` says it in words, `save_html` shows it, `to_json` has every number."""
+
+    page = "metrics.html"
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Tried:
+        """The trial in a run folder, finished or not."""
+        store = Store.open(Path(folder))
+        if store.manifest.get("study") != "metrics":
+            raise ValueError(f"{folder} must hold a run of wt.metrics, and holds one of {store.manifest.get('study')!r}")
+        return cls(store)
+
+    @cached_property
+    def findings(self) -> dict[str, Any]:
+        """Every number, as plain data."""
+        return told(self.store)
+
+    def admitted(self, domain: str) -> list[str]:
+        """The metrics that may crown a winner among explainers of image, text, audio or tabular inputs."""
+        return [one["metric"] for one in self.findings["admitted"] if one["domain"] == domain and one["admitted"]]
+
+    def __repr__(self) -> str:
+        """One line."""
+        cases = self.findings["cases"]
+        return f"<metrics on trial: {cases['done']} of {cases['of']} inputs, {cases['failed']} failed>"
+
+
+def is_metrics(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a run of wt.metrics, finished or not."""
+    return (Path(folder) / "manifest.json").is_file() and Store.open(Path(folder)).manifest.get("study") == "metrics"
+
+
+def metrics(names: Any = None, domain: str | None = None, *, cases: int = CASES, out: str | os.PathLike[str] | None = None,
+            jobs: int = 1, seed: int = 0, command: str = "") -> Tried:
+    """Which metrics of explanations may be believed? Each is tried where the truth is known, and must find it.
+
+    `names` are metrics by name or objects (see wt.methods()), all where none are given; `domain` is image, text, audio or
+    tabular, all by default; `cases` is the number of inputs of each lab. The run is kept in `out`: the same call goes on where
+    it stopped.
+    """
+    generator(seed)
+    if isinstance(cases, bool) or not isinstance(cases, int) or cases < 2:
+        raise ValueError(f"cases must be a whole number >= 2, got {cases!r}; {CASES} is usual")
+    study = MetricsStudy(chosen(names), labs_of(domain), cases, int(seed), command)
+    folder = Path(tempfile.mkdtemp(prefix="whytrust-metrics-")) / "run" if out is None else Path(out)
+    return Tried(engine.run(study, folder, jobs, label="trying metrics"))
+
+
+def chosen(names: Any) -> list[Metric]:
+    """Metrics by name, or as objects; all where none are named."""
+    if names is None:
+        return list(METRICS)
+    given: Sequence[Any] = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if not given:
+        raise ValueError("metrics must name at least one, got none")
+    found: list[Metric] = []
+    for one in given:
+        if isinstance(one, str):
+            if one not in METRIC_NAMES:
+                raise ValueError(f"a metric must be one of {', '.join(METRIC_NAMES)}, got {one!r}{near(one, METRIC_NAMES)}")
+            found.append(METRIC_NAMES[one])
+        elif callable(one) and hasattr(one, "about") and not isinstance(one, type):
+            found.append(one)
+        else:
+            raise TypeError("a metric must be a name from wt.methods() or an object such as PixelFlipping(steps=50), got "
+                            f"{'the class ' + one.__name__ if isinstance(one, type) else type(one).__name__}")
+    twice = [metric.about.name for metric in found]
+    if len(set(twice)) < len(twice):
+        raise ValueError(f"metrics must be told apart by their names, and two of {', '.join(twice)} are not")
+    return found
+
+
+def labs_of(domain: str | None) -> tuple[Lab, ...]:
+    """The labs of a domain, or all."""
+    domains: Mapping[str, None] = dict.fromkeys(lab.domain for lab in LABS)
+    if domain is not None and domain not in domains:
+        raise ValueError(f"domain must be one of {', '.join(domains)}, got {domain!r}{near(domain, domains)}")
+    return tuple(lab for lab in LABS if domain in (None, lab.domain))
