@@ -100,19 +100,21 @@ class EnhancedStudy:
         failed: dict[str, str] = {}
         for explainer in self.explainers:
             try:
-                scores[explainer] = {which: self._explained(explainer, model, picture, item, on_calls)
+                scores[explainer] = {which: self._explained(explainer, model, picture, item, which, on_calls)
                                      for which, (model, picture) in settings.items()}
             except (ValueError, TypeError) as error:
                 failed[explainer] = f"{type(error).__name__}: {error}"
         record["alike"] = {one: {"trained": rank_correlation(found["enhanced"], found["trained"]),
-                                 "raw": rank_correlation(found["enhanced"], found["raw"])} for one, found in scores.items()}
+                                 "raw": rank_correlation(found["enhanced"], found["raw"]),
+                                 "nets": rank_correlation(found["raw"], found["trained"])} for one, found in scores.items()}
         record["failures"] = failed
         shown = {f"map_{one}_{which}": values.reshape(CELLS, CELLS).astype(np.float32) for one, found in scores.items()
                  for which, values in found.items()} if int(item.id) < SHOWN else {}
         return Result(record, {**shown, "raw": raw, "enhanced": enhanced} if shown else {})
 
-    def _explained(self, name: str, model: DifferentiableModel, picture: Floats, item: Item, on_calls: OnCalls) -> Floats:
+    def _explained(self, name: str, model: DifferentiableModel, picture: Floats, item: Item, which: str,
+                   on_calls: OnCalls) -> Floats:
         """One score a cell, of the true class: what the three are made to say."""
         parts = ImageParts.cut(picture, f"grid:{CELLS}x{CELLS}", fill=0.0, layout="NCHW")
         question = Question(model, parts, int(item.truth), on_calls=on_calls)  # type: ignore[arg-type]
-        return np.asarray(NAMES[name].make()(question, generator(self.seed, "explain", item.id, model.name)).scores)
+        return np.asarray(NAMES[name].make()(question, generator(self.seed, "explain", item.id, which)).scores)

@@ -14,6 +14,8 @@ from whytrust.studies.pitfalls_flipping import BASELINES, ISOLATED, RANDOM
 
 Records = Sequence[Mapping[str, Any]]
 Table = dict[str, Any]
+BLIND = 0.99
+"""An explanation that is the same for a trained net and an untrained one, up to this correlation, does not see the net."""
 SHOWN = (0.02, 0.05, 0.1, 0.18)
 """Shares of hidden pixels that tables have."""
 CALLED = {"grad_cam": "Grad-CAM", "excitation_backprop": "excitation backprop", "linear_approximation": "linear approximation",
@@ -194,10 +196,10 @@ def _share(rate: stats.Rate) -> str:
 def _twins(net: str, some: Records) -> Table:
     rows = []
     for name in dict.fromkeys(one for r in some for one in r["alike"]):
-        pairs = [(r["alike"][name]["trained"], r["alike"][name]["raw"]) for r in some if name in r["alike"]]
-        trained, raw = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+        pairs = [tuple(r["alike"][name][which] for which in ("trained", "raw", "nets")) for r in some if name in r["alike"]]
+        trained, raw, same = (np.array([pair[i] for pair in pairs]) for i in range(3))
         nearer = stats.paired((raw > trained).astype(float) + 0.5 * (raw == trained), np.full(len(pairs), 0.5), grain=0.5)
-        rows.append([CALLED.get(name, name), _mean(trained), _mean(raw), _rate(nearer), _called(name, trained, nearer)])
+        rows.append([CALLED.get(name, name), _mean(trained), _mean(raw), _rate(nearer), _called(same, nearer)])
     return {"title": f"{net}: explanations of the untrained net on enhanced images (Figure 2, appendix)",
             "columns": ["explainer", "like the trained net's", "like the same untrained net's on raw images",
                         "more like the latter", "so"], "rows": rows,
@@ -213,8 +215,9 @@ def _mean(values: Any) -> str:
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
-def _called(name: str, trained: Any, nearer: stats.Difference) -> str:
-    if len(trained) and float(np.mean(trained)) > 0.9:
+def _called(same: Any, nearer: stats.Difference) -> str:
+    """`same`: how alike the explanations of the untrained and the trained net are on one and the same image."""
+    if float(np.mean(same)) > BLIND:
         return "does not see the net"
     if nearer.p <= stats.LEVEL:
         return "follows the net" if nearer.value > 0 else "looks like the trained net's"
