@@ -47,11 +47,12 @@ class About:
     needs: tuple[str, ...] = ()  # of NEEDS
     domains: tuple[str, ...] = ("image", "text", "audio", "tabular")
     amounts: bool = False  # are scores read as amounts, so that their unit counts?
+    own_baseline: bool = False  # does it hide parts behind something of its own, whatever the question says?
 
     @property
     def hides(self) -> bool:
-        """Does it hide parts, so that what is put in their place counts?"""
-        return not self.needs
+        """Does it hide parts behind what the question says, so that this counts?"""
+        return not self.needs and not self.own_baseline
 
 
 NEEDS = {"truth": "truth=, which pixels, words or columns an annotation says matter, shaped like the explanation's map",

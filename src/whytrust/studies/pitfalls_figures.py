@@ -20,6 +20,7 @@ LOOKS = {RANDOM: ("#24292f", "-"), "grad_cam": ("#0072b2", "-"), "excitation_bac
          "linear_approximation": ("#0072b2", ":"), "saliency": ("#d55e00", "-"), "guided_backprop": ("#d55e00", "--"),
          "deconvnet": ("#d55e00", ":")}
 """Blue lines for explainers whose pixels adjoin, orange ones for those whose pixels are scattered."""
+HIDDEN = (0, 114, 178)
 LEAST = 1e-2
 """Below this share a curve is cut, for the logarithm of 0 is nowhere."""
 WHICH = {"raw": "untrained, raw", "enhanced": "untrained, enhanced", "trained": "trained, raw"}
@@ -71,7 +72,7 @@ def _plain(axes: Any) -> None:
 
 def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: Sequence[str] = tuple(LOOKS)) -> Any:
     """Accuracy and score while pixels are hidden, as shares of the beginning, on a logarithmic scale."""
-    columns = 2 * len(baselines)
+    columns, ticker = 2 * len(baselines), need("matplotlib.ticker", "report")
     figure, axes = _new(3.1 * columns + 0.6, 3.6, 1, columns, f"Pixel flipping of {len(done)} images: lower is said to be "
                         "better. Blue: pixels adjoin; orange: they are scattered; black: random masking", sharex=True)
     for place, (baseline, what) in enumerate((b, w) for b in baselines for w in ("right", "score")):
@@ -83,6 +84,9 @@ def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: S
             one.plot(100 * hidden, np.maximum(mean, LEAST), color=LOOKS[name][0], linestyle=LOOKS[name][1],
                      linewidth=2.2 if name == RANDOM else 1.4, label=CALLED[name])
         one.set_yscale("log")
+        one.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        one.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.2g}".removeprefix("0")))
+        one.yaxis.set_minor_formatter(ticker.NullFormatter())
         one.set_title(f"{baseline} baseline, {'accuracy' if what == 'right' else 'score'}", fontsize=9)
         one.set_xlabel("pixels hidden, %", fontsize=8.5)
         _plain(one)
@@ -126,11 +130,11 @@ def references(done: Sequence[Mapping[str, Any]]) -> Any:
 def masked(shown: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Any:
     """What the three maskings hide of a few images."""
     kinds = {"random": "random masking", "reference": "random, among Grad-CAM's first", "grad_cam": "Grad-CAM masking"}
-    figure, axes = _new(2.2 * len(shown) + 0.6, 7.0, 3, len(shown), "As many pixels hidden in three ways (black)")
+    figure, axes = _new(2.2 * len(shown) + 0.6, 7.0, 3, len(shown), "As many pixels hidden in three ways (blue)")
     for column, (record, arrays) in enumerate(shown):
         for row, (kind, words) in enumerate(kinds.items()):
             picture = _picture(arrays["picture"])
-            picture[np.asarray(arrays[f"hidden_{kind}"], bool)] = 0
+            picture[np.asarray(arrays[f"hidden_{kind}"], bool)] = HIDDEN
             _image(axes[row][column], picture)
             if not row:
                 axes[row][column].set_title(_short(str(record["name"])), fontsize=8.5, **lettering.plain())

@@ -1,0 +1,150 @@
+"""Quantus' way of calling a metric, for ours; and Quantus' metrics in our lie detector.
+
+    from whytrust.compat.quantus import FromQuantus, Styled
+    values = Styled("pixel_flipping")(model=net, x_batch=x, y_batch=y, a_batch=a)
+    tried = wt.metrics([FromQuantus(quantus.FaithfulnessCorrelation(...))], "image")
+
+Quantus itself is never imported here: whoever has one of its metrics has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from whytrust import api, inputs, judging
+from whytrust.backends.torch_asked import net_of
+from whytrust.checked import CheckedModel
+from whytrust.core import CoveredParts, Floats, generator
+from whytrust.measures.judged import ANY, About, Goal, Judged, judge
+from whytrust.question import Question
+
+ARRAYS = ("image", "audio", "tabular")
+"""What Quantus can be given."""
+
+
+@dataclass(frozen=True)
+class Styled:
+    """One of our metrics, called as those of Quantus are: batches of inputs, labels, attributions and masks in, a list out.
+
+    `x_batch` is (n, channels, height, width), (n, height, width) or (n, samples); every pixel, or sample, is a part, hidden
+    behind `baseline`. Attributions with channels are summed over them. A model is whatever wt.model takes.
+    """
+
+    metric: Any
+    baseline: str = "zeros"
+    seed: int = 0
+
+    def __call__(self, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, s_batch: Any = None,
+                 explain_func: Callable[..., Any] | None = None, **options: Any) -> list[float]:
+        """One number for each input."""
+        metric, x, a = judging.chosen(self.metric)[0], np.asarray(x_batch), np.asarray(a_batch, dtype=np.float64)
+        if len(x) != len(a) or len(x) != len(y_batch):
+            raise ValueError(f"x_batch, y_batch and a_batch must have one entry for each input, got {len(x)}, {len(y_batch)} "
+                             f"and {len(a)}")
+        layout = "NCHW" if x.ndim == 4 else "NHWC"
+        wrapped = model if isinstance(model, CheckedModel) else api.model(model, **({"layout": layout} if x.ndim == 4 else {}),
+                                                                          **options)
+        found = []
+        for i, (one, target) in enumerate(zip(x, y_batch, strict=True)):
+            question = Question(wrapped, self._parts(one, layout, i), int(target))
+            truth = None if s_batch is None else np.asarray(s_batch)[i].reshape(question.parts.view.spread(
+                np.zeros(question.d)).shape) > 0
+            judged = Judged(question, _scores(a[i], question.d), truth=truth,
+                            explain=None if explain_func is None else _explaining(explain_func, wrapped, model))
+            found.append(judge(metric, judged, generator(self.seed, metric.about.name, i)))
+        return found
+
+    def _parts(self, one: Any, layout: str, case: int) -> Any:
+        spec = np.arange(one.shape[-1] * one.shape[-2], dtype=np.int64).reshape(one.shape[-2:]) if one.ndim > 1 else (
+            np.arange(len(one)))
+        parts = inputs.cut(one, spec, layout, {})
+        if not isinstance(parts, CoveredParts):
+            raise TypeError(f"inputs must be images or sounds to be hidden behind a baseline, got {type(parts).__name__}")
+        return parts.behind(self.baseline, generator(self.seed, "baseline", case))
+
+
+def _scores(map: Floats, d: int) -> Floats:
+    values = map.reshape(-1, d) if map.size % d == 0 and map.size else None
+    if values is None:
+        raise ValueError(f"an attribution must have one number for each of {d} pixels or samples, or for each of their "
+                         f"channels, got shape {map.shape}")
+    return np.asarray(values.sum(axis=0))
+
+
+def _explaining(explain: Callable[..., Any], wrapped: CheckedModel, model: Any) -> Callable[[Question], Floats]:
+    """Quantus' explain_func(model, inputs, targets) as ours; another model is handed on as it is wrapped here."""
+    def explained(question: Question) -> Floats:
+        asked = model if question.model is wrapped else question.model
+        batch = np.asarray(question.input)
+        maps = explain(model=asked, inputs=batch, targets=np.array([question.target]))
+        return _scores(np.asarray(maps, dtype=np.float64)[0], question.d)
+
+    return explained
+
+
+@dataclass(frozen=True)
+class FromQuantus:
+    """A metric of Quantus as one of ours, so that the lie detector can try it on arrays: pictures, sounds and rows.
+
+    `higher` is taken from the metric where it says so. What it returns for one input is averaged to one number.
+    """
+
+    metric: Any
+    name: str = ""
+    higher: bool | None = None
+    goals: tuple[Goal, ...] = ("contribution",)
+    aspect: Any = "faithfulness"
+    needs: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def about(self) -> About:
+        """What it is, as far as it says."""
+        kind = type(self.metric).__name__
+        direction = str(getattr(getattr(self.metric, "score_direction", None), "value", "")).lower()
+        if self.higher is None and direction not in ("higher", "lower"):
+            raise ValueError(f"{kind} does not say which way is better; pass higher=True or higher=False")
+        plausible = self.aspect == "plausibility"
+        return About(self.name or f"quantus/{kind}", f"{kind} of Quantus", direction == "higher" if self.higher is None else
+                     self.higher, ANY if plausible else self.goals, "alignment" if plausible else "performance", self.aspect,
+                     "Hedström et al. 2023", self.needs, ARRAYS, own_baseline=True)
+
+    def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
+        """The mean of what it returns for this one input; numpy's global state, which it draws from, is set and put back."""
+        question = judged.question
+        x = np.asarray(question.input[0], dtype=np.float32)
+        shape = x.shape if x.ndim == 3 else (1, *x.shape)
+        map = np.asarray(judged.map, dtype=np.float64).reshape(1, *x.shape[-2:] if x.ndim > 1 else x.shape)
+        given = {"s_batch": None if judged.truth is None else judged.truth.reshape(1, *map.shape)}
+        if judged.explain is not None:
+            given["explain_func"] = _as_theirs(judged)
+        before = np.random.get_state()  # noqa: NPY002, Quantus draws from nothing else
+        try:
+            np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
+            found = self.metric(model=net_of(question.model, x.shape), x_batch=x.reshape(1, *shape),
+                                y_batch=np.array([question.target]), a_batch=map[None], device="cpu", softmax=False,
+                                channel_first=True, **given, **self.options)
+            return float(np.mean(np.asarray(found, dtype=np.float64)))
+        except Exception as error:  # whatever it raises is told of this metric, and the others go on
+            raise ValueError(f"{type(self.metric).__name__} of Quantus raised {type(error).__name__}: {error}") from error
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
+
+
+def _as_theirs(judged: Judged) -> Callable[..., Any]:
+    """Our explainer as Quantus calls one: explain_func(model, inputs, targets) -> maps."""
+    def explained(model: Any, inputs: Any, targets: Any, **_: Any) -> Any:
+        parts: Any = judged.question.parts
+        own = np.asarray(judged.question.input[0])
+        maps = []
+        for one in np.asarray(inputs):
+            asked = replace(judged.question, parts=parts.like(one.reshape(own.shape)), memory=type(judged.question.memory)(()))
+            maps.append(asked.parts.view.spread(judged.explain(asked)))  # type: ignore[misc]
+        return np.asarray(maps)[:, None]
+
+    return explained
+
