@@ -11,7 +11,7 @@ from typing import Any
 
 from whytrust import engine
 from whytrust.core import generator, near
-from whytrust.lab import LABS, Lab
+from whytrust.lab import Lab, every_lab
 from whytrust.measures import METRIC_NAMES, METRICS
 from whytrust.measures.judged import Metric
 from whytrust.reporting import Reported
@@ -95,7 +95,8 @@ def chosen(names: Any) -> list[Metric]:
 
 def labs_of(domain: str | None) -> tuple[Lab, ...]:
     """The labs of a domain, or all."""
-    domains: Mapping[str, None] = dict.fromkeys(lab.domain for lab in LABS)
+    labs = every_lab()
+    domains: Mapping[str, None] = dict.fromkeys(lab.domain for lab in labs)
     if domain is not None and domain not in domains:
         raise ValueError(f"domain must be one of {', '.join(domains)}, got {domain!r}{near(domain, domains)}")
-    return tuple(lab for lab in LABS if domain in (None, lab.domain))
+    return tuple(lab for lab in labs if domain in (None, lab.domain))

@@ -35,6 +35,7 @@ class Pictures:
     kind: Literal["line", "bend", "interactions"] = "line"
     shared: bool = False
     seed: int = 0
+    exact: ClassVar[bool] = True
     domain: ClassVar[str] = "image"
 
     @property
@@ -113,6 +114,7 @@ class Rows:
     kind: Literal["line", "bend", "interactions", "leak"] = "line"
     shared: bool = False
     seed: int = 0
+    exact: ClassVar[bool] = True
     domain: ClassVar[str] = "tabular"
 
     @property

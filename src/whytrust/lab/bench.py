@@ -50,8 +50,18 @@ class Lab(Protocol):
         ...
 
     @property
+    def exact(self) -> bool:
+        """Is it known how much each part contributes, or only which parts matter?"""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Has something been added to every class alike, or can nothing be?"""
+        ...
+
+    @property
     def model(self) -> CheckedModel:
-        """The model itself; its `function` is the formula."""
+        """The model itself; a white box's `function` is the formula."""
         ...
 
     @property

@@ -34,6 +34,7 @@ class Beeps:
     kind: Literal["calls", "planted"] = "calls"
     shared: bool = False
     seed: int = 0
+    exact: ClassVar[bool] = True
     domain: ClassVar[str] = "audio"
 
     @property

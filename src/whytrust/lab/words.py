@@ -35,6 +35,7 @@ class Reviews:
     kind: Literal["words", "trigger"] = "words"
     shared: bool = False
     seed: int = 0
+    exact: ClassVar[bool] = True
     domain: ClassVar[str] = "text"
 
     @property

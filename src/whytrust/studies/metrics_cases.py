@@ -59,7 +59,7 @@ class LabCase:
 
     def _shared(self, errors: dict[str, str]) -> Values:
         """By metric, of the model that adds the same to every class: the value of its truth, and of the truth without that."""
-        if self.lab.shared:  # type: ignore[attr-defined]
+        if self.lab.shared:
             return {}
         other = shifted(self.lab)
         judged = self._judged(other, None)
@@ -102,7 +102,8 @@ class LabCase:
         found: Values = {}
         for metric in self.metrics:
             about = metric.about
-            if incompatible(about, "contribution", self.lab.domain) or (hiding and not about.hides):
+            unasked = (hiding and not about.hides) or (about.amounts and not self.lab.exact)
+            if unasked or incompatible(about, "contribution", self.lab.domain):
                 continue
             try:
                 found[about.name] = [self._value(metric, one) for one in contenders]
@@ -129,9 +130,9 @@ def scattered_and_adjoining(shape: tuple[int, ...], rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class _Raised:
-    """A formula with a constant added to every class: its contributions are what they were."""
+    """A model with a constant added to every class: contributions are what they were."""
 
-    plain: Any
+    plain: CheckedModel
     constant: float
 
     def __call__(self, batch: Any) -> Floats:
@@ -147,15 +148,13 @@ def _itself(truth: Floats) -> Floats:
 
 
 def _raised(model: CheckedModel, constant: float) -> CheckedModel:
-    return CheckedModel(_Raised(model.function, constant), classes=model.classes, name=model.name)
+    return CheckedModel(_Raised(model, constant), classes=model.classes, name=model.name)
 
 
 def _plain(question: Question) -> Question:
-    """The question of the formula itself, which knows its contributions."""
+    """The question of the model itself, whose truth is known."""
     function: Any = question.model.function
-    if not isinstance(function, _Raised):
-        return question
-    return replace(question, model=replace(question.model, function=function.plain))
+    return replace(question, model=function.plain) if isinstance(function, _Raised) else question
 
 
 def _shape(judged: Judged) -> tuple[int, ...] | None:

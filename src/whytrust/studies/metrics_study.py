@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from whytrust.engine import Block, Result
-from whytrust.lab import LABS, Lab
+from whytrust.lab import Lab, every_lab
 from whytrust.measures.judged import Metric
 from whytrust.studies.metrics_cases import LabCase, settings
 
@@ -23,7 +23,7 @@ class MetricsStudy:
     """Does each metric find the truth where it is known?"""
 
     metrics: Sequence[Metric]
-    labs: Sequence[Lab] = LABS
+    labs: Sequence[Lab] = field(default_factory=every_lab)
     cases: int = CASES
     seed: int = 0
     command: str = ""
@@ -32,7 +32,8 @@ class MetricsStudy:
         """What makes this run this run."""
         return {"format": FORMAT, "study": "metrics", "seed": self.seed, "hashes": {},
                 "spec": {"metrics": dict(settings(self.metrics)), "labs": [lab.name for lab in self.labs], "cases": self.cases},
-                "about": {"labs": {lab.name: {"about": lab.about, "domain": lab.domain, "expected": lab.expected}
+                "about": {"labs": {lab.name: {"about": lab.about, "domain": lab.domain, "expected": lab.expected,
+                                              "exact": lab.exact}
                                    for lab in self.labs}, "command": self.command}}
 
     def blocks(self) -> list[Block]:
