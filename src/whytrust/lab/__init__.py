@@ -17,8 +17,8 @@ __all__ = ["LABS", "LEARNT", "Beeps", "Lab", "Pictures", "Planted", "Relying", "
            "other_weights", "shapley", "shifted"]
 
 LABS: tuple[Lab, ...] = (
-    Pictures(), Pictures("bend"), Pictures("interactions"), Pictures(shared=True), Rows(), Rows("bend"), Rows("interactions"),
-    Rows("leak"), Reviews(), Reviews("trigger"), Beeps(), Beeps("planted"))
+    Pictures(), Pictures("bend"), Pictures("interactions"), Pictures("edges"), Pictures(shared=True), Rows(), Rows("bend"),
+    Rows("interactions"), Rows("leak"), Reviews(), Reviews("trigger"), Beeps(), Beeps("planted"))
 """Every white box, two and more a domain: one whose reasons are what people expect, and one that goes by something else."""
 LEARNT: tuple[Lab, ...] = (Relying("image"), Relying("tabular"), Relying("text"), Relying("audio"))
 """One model a domain that was trained until it goes by an artefact."""

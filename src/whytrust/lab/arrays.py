@@ -19,6 +19,8 @@ from whytrust.question import Question
 
 SIDE = 12
 CLASSES = 3
+PUT_OFF = 0.5
+"""By how much an edge from black to white lowers every score."""
 HEAVY = 6.0
 """How much more the mark, or the leak, weighs than anything else may."""
 
@@ -27,12 +29,13 @@ HEAVY = 6.0
 class Pictures:
     """Pictures of one bright thing on black, which models of single pixels know by some of its pixels.
 
-    "line" is a sparse linear model, "bend" a curve of each pixel, "interactions" has products of pairs of neighbours, too.
+    "line" is a sparse linear model, "bend" a curve of each pixel, "interactions" has products of pairs of neighbours, too, and
+    "edges" is put off by every edge, as nets are by pictures like none that they have seen: holes with many edges hurt it more.
     With `shared` there is a weight on the corner pixel, a mark in every picture: it raises every class alike, so that no
     decision hangs on it, and it is the largest contribution to every score (Wang & Wang 2022).
     """
 
-    kind: Literal["line", "bend", "interactions"] = "line"
+    kind: Literal["line", "bend", "interactions", "edges"] = "line"
     shared: bool = False
     seed: int = 0
     exact: ClassVar[bool] = True
@@ -48,7 +51,8 @@ class Pictures:
         """What the model goes by."""
         return {"line": "a linear model of a few pixels of a bright thing on black",
                 "bend": "a curve of each of a few pixels of a bright thing on black",
-                "interactions": "a few pixels of a bright thing on black, and products of neighbours"}[self.kind] + (
+                "interactions": "a few pixels of a bright thing on black, and products of neighbours",
+                "edges": "a linear model of a few pixels of a bright thing on black that is put off by edges"}[self.kind] + (
                     "; most of all, in all classes alike, by a mark in the corner" * self.shared)
 
     @property
@@ -67,8 +71,13 @@ class Pictures:
             common = np.zeros((SIDE, SIDE))
             common[0, 0] = HEAVY
         plain = AdditiveModel(weights, "bend" if self.kind == "bend" else "line", common)
-        return plain if self.kind != "interactions" else InteractingModel(
-            plain, neighbours(SIDE, rng), rng.normal(size=(CLASSES, SIDE * SIDE // 4)))
+        if self.kind == "edges":
+            pairs = neighbours(SIDE)
+            return InteractingModel(plain, pairs, np.full((CLASSES, len(pairs)), -PUT_OFF), "edge")
+        if self.kind == "interactions":
+            pairs = rng.permutation(neighbours(SIDE))[:SIDE * SIDE // 4]
+            return InteractingModel(plain, pairs, rng.normal(size=(CLASSES, len(pairs))))
+        return plain
 
     @cached_property
     def model(self) -> CheckedModel:
@@ -190,10 +199,9 @@ def of_arrays(question: Question) -> Floats:
     return question.parts.pool(white_box.contributions(*shown_and_hidden(question), question.target), "sum")
 
 
-def neighbours(side: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Pairs of pixels that touch, a quarter as many as there are pixels; none has the corner."""
+def neighbours(side: int) -> NDArray[np.intp]:
+    """Pairs of pixels that touch; none has the corner."""
     places = np.arange(side * side).reshape(side, side)
     pairs = np.concatenate([np.stack([places[:, :-1].ravel(), places[:, 1:].ravel()], 1),
                             np.stack([places[:-1].ravel(), places[1:].ravel()], 1)])
-    pairs = pairs[(pairs > 0).all(axis=1)]
-    return np.asarray(pairs[rng.permutation(len(pairs))[:side * side // 4]])
+    return np.asarray(pairs[(pairs > 0).all(axis=1)])

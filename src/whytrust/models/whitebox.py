@@ -108,10 +108,6 @@ class AdditiveModel:
         """What each value adds to the target's score when it is shown rather than hidden behind another input."""
         return np.asarray(self.each[target] * (self._bent(item) - self._bent(hidden)))
 
-    def slopes(self, item: Any, target: int) -> Floats:
-        """How the target's score moves with each value."""
-        return np.asarray(self.each[target] * CURVES[self.curve][1](np.asarray(item, dtype=np.float64)))
-
     def _bent(self, values: Any) -> Floats:
         return CURVES[self.curve][0](np.asarray(values, dtype=np.float64))
 
@@ -120,24 +116,33 @@ class AdditiveModel:
         return np.asarray(scores if self.constants is None else scores + self.constants)
 
 
+Joint = Literal["product", "edge"]
+
+
+def _joint(how: Joint, one: Floats, other: Floats) -> Floats:
+    """What a pair of values makes together: their product, or the height of the edge between them."""
+    return np.asarray(one * other if how == "product" else np.abs(one - other))
+
+
 @dataclass(frozen=True, eq=False)
 class InteractingModel:
-    """An additive model and products of pairs of values, each in one class: there the whole is not the sum of its parts.
+    """An additive model and what pairs of values make together: there the whole is not the sum of its parts.
 
-    A pair's product is shared out as Shapley's value does it: each of the two has the mean of what it adds before and after
-    the other is shown.
+    Pairs count by their product, or, as "edge", by the difference between them. Each pair is shared out as Shapley's value does
+    it: either of the two has the mean of what it adds before and after the other is shown.
     """
 
     plain: AdditiveModel
     pairs: NDArray[np.intp]  # (k, 2) places in the flattened input
     amounts: Floats  # (classes, k)
+    joint: Joint = "product"
 
     kind = "a white box"
 
     def __call__(self, batch: Any) -> Floats:
         """(n, classes) scores."""
         flat = np.asarray(batch, dtype=np.float64).reshape(len(batch), -1)
-        return np.asarray(self.plain(batch) + (flat[:, self.pairs[:, 0]] * flat[:, self.pairs[:, 1]]) @ self.amounts.T)
+        return np.asarray(self.plain(batch) + _joint(self.joint, *flat[:, self.pairs].transpose(2, 0, 1)) @ self.amounts.T)
 
     def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
         """(scores, weights of the scores -> gradient of their weighted sum), in closed form."""
@@ -147,25 +152,21 @@ class InteractingModel:
         def pull(weights: Floats) -> Floats:
             amounts, out = weights @ self.amounts, plain(weights).reshape(len(flat), -1)
             for here, there in (self.pairs.T, self.pairs[:, ::-1].T):
-                np.add.at(out.T, here, (amounts * flat[:, there]).T)
+                slope = flat[:, there] if self.joint == "product" else np.sign(flat[:, here] - flat[:, there])
+                np.add.at(out.T, here, (amounts * slope).T)
             return np.asarray(out.reshape(np.shape(batch)))
 
         return self(batch), pull
 
     def contributions(self, item: Any, hidden: Any, target: int) -> Floats:
-        """Shapley's value of each value, where no part holds both of a pair, or all of one."""
+        """Shapley's value of each value; those of the values of a part add up to the part's."""
         own, other = (np.asarray(one, dtype=np.float64).ravel() for one in (item, hidden))
         out = self.plain.contributions(item, hidden, target).ravel()
         for here, there in (self.pairs.T, self.pairs[:, ::-1].T):
-            np.add.at(out, here, self.amounts[target] * (own - other)[here] * (own + other)[there] / 2)
+            added = [_joint(self.joint, own[here], beside[there]) - _joint(self.joint, other[here], beside[there])
+                     for beside in (own, other)]
+            np.add.at(out, here, self.amounts[target] * (added[0] + added[1]) / 2)
         return np.asarray(out.reshape(np.shape(item)))
-
-    def slopes(self, item: Any, target: int) -> Floats:
-        """How the target's score moves with each value."""
-        _, pull = self.pullback(np.asarray(item)[None])
-        weights = np.zeros((1, len(self.amounts)))
-        weights[0, target] = 1
-        return np.asarray(pull(weights)[0])
 
 
 @dataclass(frozen=True, eq=False)
