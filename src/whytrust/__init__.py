@@ -8,10 +8,11 @@ from whytrust.core import MissingExtra
 from whytrust.explanation import Explanation, Gallery
 from whytrust.fooling import Fooled, fool
 from whytrust.judging import Tried, metrics
+from whytrust.measuring import Measured, measure
 from whytrust.picking import Picked, pick
 from whytrust.report.audit import Audit
 from whytrust.trusting import Trust, trust
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "MissingExtra", "Picked", "SomeFailed", "Tried", "Trust",
-           "attack", "audit", "explain", "fool", "methods", "metrics", "model", "pick", "trust"]
+__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Picked", "SomeFailed", "Tried", "Trust",
+           "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "pick", "trust"]

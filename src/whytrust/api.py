@@ -106,7 +106,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     """
     wrapped = _wrap(model)
     generator(seed)
-    given = _sort_out(method, hyper_parameters, parts)
+    given = sort_out(method, hyper_parameters, parts)
     of_parts = inputs.prepare(given.of_parts)
     items = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     ask = _Asking(wrapped, given.explainers, given.several, target, parts, int(seed), of_parts, given.batch_size)
@@ -251,7 +251,7 @@ class _Sorted:
     batch_size: int | None
 
 
-def _sort_out(method: Any, options: dict[str, Any], parts: Any = None) -> _Sorted:
+def sort_out(method: Any, options: dict[str, Any], parts: Any = None) -> _Sorted:
     """Explainers, options of the parts, batch size; an option nobody knows is an error that names its neighbour."""
     options = dict(options)
     batch_size = options.pop("batch_size", None)
