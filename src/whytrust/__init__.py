@@ -14,5 +14,5 @@ from whytrust.report.audit import Audit
 from whytrust.trusting import Trust, trust
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Picked", "SomeFailed", "Tried", "Trust",
-           "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "pick", "trust"]
+__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Picked", "SomeFailed", "Tried",
+           "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "pick", "trust"]

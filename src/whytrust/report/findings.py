@@ -60,7 +60,8 @@ def findings(store: Store) -> Plain:
     ranked = sorted(tried.explainers, key=lambda name: -known_mean(tried.measures["flip"].values[name]))
     measures = {name: _measure(one, tried, ranked) for name, one in tried.measures.items()}
     trials = about.get("trials", ADMITTED)
-    judged, by_measure = _judged(tried, ranked, trials)
+    metrics = [dict(one) for one in about.get("metrics", ())]
+    judged, by_measure = _judged(tried, ranked, (*trials, *(one["metric"] for one in metrics if one["admitted"])))
     for measure, p_values in verdicts.adjusted(judged).items():
         for against in ("random", "magnitude"):
             for name, p in getattr(p_values, against).items():
@@ -75,7 +76,7 @@ def findings(store: Store) -> Plain:
         "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
                                        if r["status"] == "failed"],
         "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried), kind),
-        "admitted": [m for m in ADMITTED if m in by_measure],
+        "admitted": list(by_measure), "metrics": metrics,
         "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
         "measures": measures,
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
@@ -208,12 +209,13 @@ def _judged(tried: Outcomes, ranked: Sequence[str],
             trials: Sequence[str]) -> tuple[dict[str, verdicts.Compared], dict[str, dict[str, Any]]]:
     """The admitted measures' comparisons, and the verdicts by each."""
     judged = {}
-    for name in ADMITTED:
+    for name in (*ADMITTED, *(name for name in tried.measures if name in trials and name not in ADMITTED and ":" not in name)):
         measured = tried.measures.get(name)
         if measured is None or name not in trials or np.isnan(measured.values["random"]).all():
             continue
-        rivals = ranked if measured.rival else ()
-        judged[name] = verdicts.Compared({n: _against(measured, tried, n, "random") for n in ranked},
+        known = [n for n in ranked if n in measured.values]  # a metric refuses what it cannot judge
+        rivals = known if measured.rival else ()
+        judged[name] = verdicts.Compared({n: _against(measured, tried, n, "random") for n in known},
                                          {n: _against(measured, tried, n, "magnitude") for n in rivals})
     return judged, verdicts.table(judged)
 
@@ -222,7 +224,7 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
               strengths: Plain, tried: Outcomes) -> list[Plain]:
     rows = []
     for name in ranked:
-        own = {measure: found[name] for measure, found in by_measure.items()}
+        own = {measure: found[name] for measure, found in by_measure.items() if name in found}
         verdict = verdicts.overall(own)
         unstable = name in strengths["unstable"]
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")

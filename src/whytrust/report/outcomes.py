@@ -16,6 +16,8 @@ from whytrust.stats import area
 FULL = "full"
 """The strength of the attack as it was asked for."""
 KS = (1, 3, 5)
+CHANCE, GRAIN = 0.5, 0.1
+"""Of metrics: a random explanation is before another as often as not; the least that one of five comparisons can show."""
 BASELINES = ("oracle", "magnitude", "magnitude_mean", "random")
 Record = Mapping[str, Any]
 Trial = Mapping[str, Any]
@@ -72,7 +74,7 @@ def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequ
     measures: dict[str, Measured] = {}
     for judge, label in (("any", "flip"), ("target", "flip_target")):
         measures |= _flips(trials, names, judge, label)
-    measures |= _positive(trials, names) | _recovery(cases, trials, names)
+    measures |= _positive(trials, names) | _recovery(cases, trials, names) | _metrics(trials, names)
     if any("text" in case for case in cases):  # there, what was changed are the swapped words themselves
         for measured in measures.values():
             measured.rival = False
@@ -131,6 +133,20 @@ def _positive(trials: Sequence[Trial], names: Sequence[str]) -> dict[str, Measur
             f"all parts to which {name} gives a positive score, against as many others",
             {name: column["flip"], "magnitude": column["magnitude"], "random": column["random"]},
             column["random"] * (1 - column["random"]))
+    return found
+
+
+def _metrics(trials: Sequence[Trial], names: Sequence[str]) -> dict[str, Measured]:
+    """How often each explanation is better than random scores, by each metric."""
+    found = {}
+    for metric in dict.fromkeys(name for t in trials for name in t.get("metrics", {})):
+        rows = [t.get("metrics", {}).get(metric, {}).get("wins", {}) for t in trials]
+        values = {name: np.array([math.nan if row.get(name) is None else row[name] for row in rows]) for name in names}
+        judged = {name: column for name, column in values.items() if not np.isnan(column).all()}
+        if judged:
+            there = np.any([~np.isnan(column) for column in judged.values()], axis=0)
+            found[metric] = Measured(f"explanations that {metric} puts before random scores",
+                                     {**judged, "random": np.where(there, CHANCE, math.nan)}, grain=GRAIN, rival=False)
     return found
 
 

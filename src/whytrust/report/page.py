@@ -14,6 +14,7 @@ from whytrust.report.curves import flip_curves
 from whytrust.report.directions import directions
 from whytrust.report.footnotes import caveats, failures, foot, pairs, repeat
 from whytrust.report.gallery import gallery
+from whytrust.report.metrics import metrics
 from whytrust.report.script import SCRIPT
 from whytrust.report.shown import Shown as Shown
 from whytrust.report.shown import shown as shown
@@ -33,8 +34,8 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
     head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
     sections = [verdict_table(findings), flip_curves(findings), absences(findings), directions(findings), recovery(findings),
-                fidelity(findings), attack(findings), gallery(findings, cases), pairs(findings), repeat(findings),
-                failures(findings), caveats(findings)]
+                fidelity(findings), metrics(findings), attack(findings), gallery(findings, cases), pairs(findings),
+                repeat(findings), failures(findings), caveats(findings)]
     main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(findings),
                class_="whytrust audit", id="main")
     body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))

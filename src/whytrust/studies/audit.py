@@ -25,7 +25,7 @@ from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips, Recovery
 from whytrust.measures.case import Answers
 from whytrust.question import Question
-from whytrust.studies import sounds, text_cases
+from whytrust.studies import judged_cases, sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
 from whytrust.studies.data import Data, Item, check_classes, sources
 
@@ -67,6 +67,8 @@ class AuditStudy:
     domain: str = "image"
     attacked: CheckedModel | None = None
     by_source: bool = False  # a block is all inputs of one source, which are attacked as one
+    metrics: tuple[Any, ...] = ()  # of explanations, judged beside the trials
+    admissions: tuple[Mapping[str, Any], ...] = ()  # whether each of them may crown a winner, and why
 
     # --- what a run is --------------------------------------------------------------------------------------------
 
@@ -78,7 +80,8 @@ class AuditStudy:
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
                           "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command,
-                          "notes": self._notes(), "named": [name for name in self.explainers if name in NAMES]}}
+                          "notes": self._notes(), "named": [name for name in self.explainers if name in NAMES],
+                          "metrics": [dict(one) for one in self.admissions]}}
 
     def _notes(self) -> list[str]:
         """What a reader must know of how the model was asked."""
@@ -270,6 +273,8 @@ class AuditStudy:
         trial: dict[str, Any] = {"strength": strength, "label": found.label, "attack": found.facts}
         trial |= self.flips(case, explain, rng)
         trial["pooling"] = self._poolings(seen)
+        if main and self.metrics:
+            trial["metrics"] = judged_cases.judged(case.question, seen, self.explainers, self.metrics, self.seed, item.id)
         if main and {"recovery", "fidelity"} & set(self.trials):
             trial["recovery"] = self.recovery(case, explain, rng)
         return trial

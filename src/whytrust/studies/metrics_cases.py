@@ -38,6 +38,7 @@ class LabCase:
     case: int
     metrics: Sequence[Metric]
     seed: int = 0
+    cut: str | None = None  # other than the lab's own
 
     def record(self) -> dict[str, Any]:
         """Every number, as plain data; a metric that fails on this input is told with its error."""
@@ -72,7 +73,7 @@ class LabCase:
     def _isolation(self, errors: dict[str, str]) -> Values:
         """By metric, by turns the value of a random order of scattered parts, and of one in which neighbours go together."""
         judged = self._judged(self.lab, None)
-        shape = _shape(judged)
+        shape = _shape(judged, self.cut)
         if shape is None:
             return {}
         rng = generator(self.seed, self.lab.name, "isolation", self.case)
@@ -82,7 +83,7 @@ class LabCase:
     # --- pieces ---------------------------------------------------------------------------------------------------
 
     def _judged(self, lab: Lab, baseline: str | None, constant: float = 0.0) -> Judged:
-        planted = lab.planted(self.case, baseline=baseline, seed=self.seed)
+        planted = lab.planted(self.case, self.cut, baseline, self.seed)
         model = lab.model if not constant else _raised(lab.model, constant)
         question = Question(model, planted.parts, planted.target)
         return Judged(question, np.zeros(question.d), "contribution", planted.annotation, untrained=other_weights(lab).model,
@@ -157,11 +158,15 @@ def _plain(question: Question) -> Question:
     return replace(question, model=function.plain) if isinstance(function, _Raised) else question
 
 
-def _shape(judged: Judged) -> tuple[int, ...] | None:
-    """How the parts lie beside each other: pixels in rows, words and stretches in a line; None where they do not."""
+def _shape(judged: Judged, cut: str | None) -> tuple[int, ...] | None:
+    """How the parts lie beside each other: pixels and cells in rows, words and stretches in a line; None where they do not."""
     parts = judged.question.parts
     if parts.domain == "tabular":
         return None
+    kind, _, sides = (cut or "").partition(":")
+    if kind in ("grid", "tf"):
+        rows, columns = (int(side) for side in sides.split("x"))
+        return rows, columns
     labels = getattr(parts, "labels", None)
     return tuple(labels.shape) if parts.domain == "image" and labels is not None and labels.size == judged.d else (judged.d,)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from whytrust import loading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import LayeredParts, Parts, generator, near, need
+from whytrust.measures import METRIC_NAMES, Flips, Recovery
 from whytrust.measures import NAMES as TRIALS
-from whytrust.measures import Flips, Recovery
 from whytrust.measures.flips import BASELINES
-from whytrust.studies import contenders, sounds, text_cases, text_swaps
+from whytrust.studies import admitting, contenders, judged_cases, sounds, text_cases, text_swaps
 from whytrust.studies.adversaries import ByGradient, NearestRow
 from whytrust.studies.audit import BLOCK, AuditStudy
 from whytrust.studies.data import Data, gather, is_sound
@@ -209,7 +209,7 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     if wrong:
         known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
         raise TypeError(f"an audit has no option {wrong[0]!r}{near(wrong[0], known)}")
-    chosen = _trials(trials)
+    chosen, judges = _trials(trials)
     domain = _domain(data, parts, of_parts)
     _check_parts(parts, data, of_parts)
     attacked = None
@@ -231,16 +231,23 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     for what, number in (("block", block), ("batch_size", 1 if batch_size is None else batch_size)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
+    for metric in judges:
+        if (why := judged_cases.usable(metric, domain)) is not None:
+            raise ValueError(why)
+    cut_of_lab = "grid:4x4" if domain == "image" and parts != "pixels" else None
+    admitted = tuple(one.__dict__ for one in admitting.admitted(judges, domain, cut_of_lab)) if judges else ()
     kept = (ks,) if isinstance(ks, int) else tuple(ks)
     named = _explainers(model, explainers, of_parts.get("background"), domain)
     cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
     settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
-                "trials": list(chosen), "ks": list(kept), "draws": draws, "cut_on": cut_on, "block": block,
+                "trials": [*chosen, *map(repr, judges)], "ks": list(kept), "draws": draws, "cut_on": cut_on,
+                "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
-                      keep_arrays, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs))
+                      keep_arrays, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs),
+                      metrics=judges, admissions=admitted)
 
 
 def _check_parts(parts: Any, data: Data, of_parts: Mapping[str, Any]) -> None:
@@ -273,12 +280,20 @@ def _domain(data: Data, parts: Any, of_parts: Mapping[str, Any]) -> str:
     return "audio" if heard or is_sound(first) or waves else "image"
 
 
-def _trials(given: Any) -> tuple[str, ...]:
-    chosen = tuple(TRIALS) if given is None else (given,) if isinstance(given, str) else tuple(given)
-    for name in chosen:
+def _trials(given: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """(trials, metrics); metrics alone come beside every trial."""
+    listed = isinstance(given, Iterable) and not isinstance(given, str)
+    chosen: list[Any] = [] if given is None else list(given) if listed else [given]
+    metrics = [METRIC_NAMES[one] if isinstance(one, str) else one for one in chosen
+               if (isinstance(one, str) and one in METRIC_NAMES) or hasattr(one, "about")]
+    names = [one for one in chosen if not (isinstance(one, str) and one in METRIC_NAMES) and not hasattr(one, "about")]
+    for name in names:
         if name not in TRIALS:
-            raise ValueError(f"trials must be among {', '.join(TRIALS)}, got {name!r}{near(str(name), TRIALS)}")
-    return tuple(name for name in TRIALS if name in chosen or name == "flip")
+            known = (*TRIALS, *METRIC_NAMES)
+            raise ValueError(f"trials must be among {', '.join(TRIALS)}, or metrics ({', '.join(METRIC_NAMES)}), got {name!r}"
+                             f"{near(str(name), known)}")
+    kept = tuple(TRIALS) if not names else tuple(name for name in TRIALS if name in names or name == "flip")
+    return kept, tuple(metrics)
 
 
 def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""Which metrics may crown a winner in an audit: those that failed nothing in the lab, which is tried once and remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whytrust.lab import every_lab
+from whytrust.measures.judged import Metric
+from whytrust.models.minilm import cache_folder
+from whytrust.progress import CaseProgress
+from whytrust.store import plain
+from whytrust.studies.metrics_cases import LabCase, settings
+from whytrust.studies.metrics_findings import findings
+from whytrust.studies.metrics_told import Admission, admissions
+
+CASES = 60
+"""Inputs of each lab."""
+FORMAT = 1  # of what is remembered; what the lab finds changes with its code
+
+
+def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cache: Path | None = None) -> list[Admission]:
+    """Of each metric, whether it failed anything in the labs of this domain, cut in this way; from the cache where it is there.
+
+    A cache that cannot be written is no fault: the lab is then asked again the next time.
+    """
+    file = (cache_folder() if cache is None else cache) / f"metrics-{_key(metrics, domain, cut)}.json"
+    remembered = _read(file, metrics)
+    if remembered is not None:
+        return remembered
+    labs = [lab for lab in every_lab() if lab.domain == domain]
+    records: list[Mapping[str, Any]] = []
+    with CaseProgress("trying metrics", CASES * len(labs), 0) as progress:
+        for lab in labs:
+            for case in range(CASES):
+                records.append({"lab": lab.name, **LabCase(lab, case, metrics, cut=cut).record()})
+                progress.finished(1)
+    found = findings(records, {metric.about.name: metric.about for metric in metrics})
+    about = {lab.name: {"domain": lab.domain} for lab in labs}
+    told = admissions(found, domain, about)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(plain([one.__dict__ for one in told])), encoding="utf-8")
+        os.replace(part, file)
+    return told
+
+
+def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str:
+    """What the answer depends on: the metrics' settings, the labs, and the code of both."""
+    here = Path(__file__).parent.parent
+    code = [*sorted((here / "lab").glob("*.py")), *sorted((here / "measures").glob("*.py")), here / "models" / "whitebox.py",
+            *(here / "studies" / f"metrics_{name}.py" for name in ("cases", "findings", "told"))]
+    parts = [str(FORMAT), domain, str(cut), json.dumps(dict(settings(metrics))), *(path.read_text("utf-8") for path in code)]
+    parts += [lab.name for lab in every_lab()]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def _read(file: Path, metrics: Sequence[Metric]) -> list[Admission] | None:
+    try:
+        found = [Admission(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if {one.metric for one in found} <= {metric.about.name for metric in metrics} else None

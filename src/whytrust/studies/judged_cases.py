@@ -1,0 +1,86 @@
+"""Metrics in an audit: each explainer's explanation of an adversary by every metric, beside random scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from whytrust.core import Floats, generator
+from whytrust.explainers import NAMES
+from whytrust.explanation import Explanation
+from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge
+from whytrust.question import Question
+
+DRAWS = 5
+"""Random scores that every explainer is compared with."""
+
+
+def usable(metric: Metric, domain: str) -> str | None:
+    """Why an audit cannot use this metric; None where it can."""
+    about = metric.about
+    missing = [need for need in about.needs if need != "explain"]
+    if missing:
+        return f"{about.name} needs {missing[0]}, which an audit does not have; use wt.measure"
+    return incompatible(about, "nothing", domain)
+
+
+def judged(question: Question, explained: Mapping[str, Explanation], explainers: Mapping[str, Any], metrics: Sequence[Metric],
+           seed: int, case: str) -> dict[str, Any]:
+    """By metric: each explainer's number, those of random scores, and who could not be judged, and why."""
+    chance = [generator(seed, "judged", case, i).standard_normal(question.d) for i in range(DRAWS)]
+    first = Judged(question, chance[0], "nothing")
+    found: dict[str, Any] = {}
+    for metric in metrics:
+        about = metric.about
+        values: dict[str, float | None] = {}
+        refused: dict[str, str] = {}
+        for name, explanation in explained.items():
+            goal = goal_of(name, explanation)
+            why = incompatible(about, goal, question.parts.domain)
+            if why is not None:
+                refused[name] = why
+                continue
+            one = first.with_scores(explanation.scores, goal, explain=_again(explainers[name], seed, case))
+            values[name] = _value(metric, one, seed, case, refused, name)
+        randoms = [_value(metric, first.with_scores(scores, "nothing", explain=_always(scores)), seed, case, refused, "random")
+                   for scores in chance]
+        found[about.name] = {"values": values, "random": randoms, "refused": refused,
+                             "wins": {name: _wins(value, randoms, about.higher) for name, value in values.items()}}
+    return found
+
+
+def _wins(value: float | None, randoms: Sequence[float | None], higher: bool) -> float | None:
+    """The share of random scores that a value is better than; equal ones count by half."""
+    known = [one for one in randoms if one is not None]
+    if value is None or not known:
+        return None
+    ahead = [0.5 if math.isclose(value, one, rel_tol=1e-9, abs_tol=1e-12) else float((value > one) == higher) for one in known]
+    return sum(ahead) / len(ahead)
+
+
+def _value(metric: Metric, judged: Judged, seed: int, case: str, refused: dict[str, str], name: str) -> float | None:
+    try:
+        value = judge(metric, judged, generator(seed, metric.about.name, case))
+    except (ValueError, TypeError, ArithmeticError) as error:
+        refused[name] = f"{type(error).__name__}: {error}"
+        return None
+    return None if math.isnan(value) else value
+
+
+def goal_of(name: str, explanation: Explanation) -> str:
+    """What the scores mean, by the catalogue; of others, an order where they have no sign."""
+    known = NAMES.get(explanation.method) or NAMES.get(name)
+    if known is not None and known.goal in GOALS:
+        return known.goal
+    return "contribution" if explanation.sense == "signed" else "ranking"
+
+
+def _again(explainer: Any, seed: int, case: str) -> Callable[[Question], Floats]:
+    return lambda question: np.asarray(explainer(question, generator(seed, "explain", case, "again")).scores)
+
+
+def _always(scores: Floats) -> Callable[[Question], Floats]:
+    return lambda question: scores
