@@ -30,6 +30,7 @@ LAYERS = [
     {"reporting", "studies"},
     {"auditing", "fooling", "judging", "trusting"},
     {"measuring"},
+    {"universes"},
     {"", "cli", "compat", "demo"},
     {"__main__"},
 ]
@@ -81,8 +82,8 @@ def test_core_imports_numpy_alone():
 
 
 def test_the_public_face_is_these_names():
-    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Picked",
-                                        "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "pick", "trust"]
+    assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Multiverse", "Picked",
+                                        "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "multiverse", "pick", "trust"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

@@ -12,7 +12,9 @@ from whytrust.measuring import Measured, measure
 from whytrust.picking import Picked, pick
 from whytrust.report.audit import Audit
 from whytrust.trusting import Trust, trust
+from whytrust.universes import Multiverse, multiverse
 
 __version__ = "0.1.0"
-__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Picked", "SomeFailed", "Tried",
-           "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "pick", "trust"]
+__all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Multiverse", "Picked",
+           "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "multiverse",
+           "pick", "trust"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from whytrust import stats, verdicts
 from whytrust.report.absences import absences_of
+from whytrust.report.agreement import agreements
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
 from whytrust.report.strengths import strengths_of
@@ -82,7 +83,7 @@ def findings(store: Store) -> Plain:
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
         "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
         "attack": _attack(manifest, records, tried), "strengths": strengths, "pairs": pairs,
-        "directions": directions_of(records, ranked), "absences": absences_of(records, ranked),
+        "agreements": agreements(tried), "directions": directions_of(records, ranked), "absences": absences_of(records, ranked),
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},

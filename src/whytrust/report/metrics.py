@@ -19,10 +19,10 @@ def metrics(findings: Findings) -> Markup | None:
     rows = [[str(one.get("metric")), "yes" if one.get("admitted") else "no",
              *(_cell(measures.get(str(one.get("metric"))), name) for name in names), str(one.get("why") or "")]
             for one in given]
-    about = tag("p", "Each metric was first tried where the truth is known. One that failed there, or has not been shown to "
-                "find the truth, has no say in the verdicts above: it may not crown a winner. Shares: on how many comparisons with "
-                "random scores the metric prefers the explanation (95% range); half is what random scores have. A dash: the "
-                "metric cannot judge what those scores mean.", class_="aside")
+    about = tag("p", "Each metric was first tried where the truth is known. One that failed there, or was not shown to "
+                "find the truth, has no say in the verdicts above: it may not crown a winner. Shares: on how many comparisons "
+                "with random scores the metric prefers the explanation (95% range); half is what random scores have. A dash: "
+                "the metric cannot judge what those scores mean.", class_="aside")
     return section("metrics", "Which metrics were admitted, and why", about,
                    table(["Metric", "May crown a winner", *names, "Why"], rows, "Metrics"))
 

@@ -9,6 +9,7 @@ from whytrust.pictures import html
 from whytrust.pictures.html import join, stylesheet, tag
 from whytrust.pictures.styles import FRAGMENT, PAGE
 from whytrust.report.absences import absences
+from whytrust.report.agreement import agreement
 from whytrust.report.attack import attack
 from whytrust.report.curves import flip_curves
 from whytrust.report.directions import directions
@@ -34,8 +35,8 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
     head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
     sections = [verdict_table(findings), flip_curves(findings), absences(findings), directions(findings), recovery(findings),
-                fidelity(findings), metrics(findings), attack(findings), gallery(findings, cases), pairs(findings),
-                repeat(findings), failures(findings), caveats(findings)]
+                fidelity(findings), metrics(findings), agreement(findings), attack(findings), gallery(findings, cases),
+                pairs(findings), repeat(findings), failures(findings), caveats(findings)]
     main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(findings),
                class_="whytrust audit", id="main")
     body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))

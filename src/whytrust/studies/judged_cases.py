@@ -47,7 +47,7 @@ def judged(question: Question, explained: Mapping[str, Explanation], explainers:
             values[name] = _value(metric, one, seed, case, refused, name)
         randoms = [_value(metric, first.with_scores(scores, "nothing", explain=_always(scores)), seed, case, refused, "random")
                    for scores in chance]
-        found[about.name] = {"values": values, "random": randoms, "refused": refused,
+        found[about.name] = {"values": values, "random": randoms, "refused": refused, "higher": about.higher,
                              "wins": {name: _wins(value, randoms, about.higher) for name, value in values.items()}}
     return found
 
