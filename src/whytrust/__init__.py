@@ -16,5 +16,5 @@ from whytrust.universes import Multiverse, multiverse
 
 __version__ = "0.1.0"
 __all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Multiverse", "Picked",
-           "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "multiverse",
-           "pick", "trust"]
+           "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model",
+           "multiverse", "pick", "trust"]

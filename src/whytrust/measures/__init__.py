@@ -22,6 +22,7 @@ from whytrust.measures.judged import Judged as Judged
 from whytrust.measures.judged import Metric
 from whytrust.measures.pointing import Localisation, PointingGame, RelevanceMass, RelevanceRank
 from whytrust.measures.recovery import Recovery as Recovery
+from whytrust.measures.roar import Roar as Roar
 from whytrust.measures.stability import LabelRandomisation, MaxSensitivity, ModelRandomisation
 
 
