@@ -21,7 +21,7 @@ def main() -> None:
     asked = _arguments()
     import torch
 
-    from benchmarks import calls, cases, flips, fragile, gradients, kept, memory, picks, picture, speed, table
+    from benchmarks import calls, cases, flipping, flips, fragile, gradients, kept, memory, picks, picture, speed, table
 
     measured = kept.fingerprint()  # of the code that was just imported
     torch.set_num_threads(1)
@@ -40,17 +40,19 @@ def main() -> None:
     print("timing gradients and attacks …", file=sys.stderr, flush=True)
     pulled, turned = gradients.measure(asked.quick), flips.measure(asked.quick)
     picked = picks.measure(asked.quick)
+    print("flipping pixels …", file=sys.stderr, flush=True)
+    walked = flipping.measure(asked.quick)
     print("attacking explanations …", file=sys.stderr, flush=True)
     fooled = fragile.measure(asked.quick)
     print("weighing …", file=sys.stderr, flush=True)
     weights, of_steps = memory.measure(asked.quick), gradients.weigh(asked.quick)
     print(table.calls_table(results), table.speed_table(times), table.memory_table(weights), table.gradients_table(pulled),
-          table.steps_table(of_steps), table.flips_table(turned), table.picks_table(picked),
+          table.steps_table(of_steps), table.flips_table(turned), table.flipping_table(walked), table.picks_table(picked),
           table.fragile_table(fooled), sep="\n\n")
     asked.into.mkdir(parents=True, exist_ok=True)
     whole = {"versions": kept.versions(), "source_sha256": measured, "calls_to_accuracy": results, "speed": times,
-             "memory": weights, "gradients": pulled, "memory_of_steps": of_steps, "flips": turned, "picks": picked,
-             "fragile": fooled}
+             "memory": weights, "gradients": pulled, "memory_of_steps": of_steps, "flips": turned, "flipping": walked,
+             "picks": picked, "fragile": fooled}
     kept.write(whole, asked.into / "results.json")
     picture.draw(results, asked.into / "calls_to_accuracy.png")
     print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)

@@ -101,6 +101,19 @@ def flips_table(rows: Sequence[dict[str, Any]]) -> str:
     return _markdown(head, body)
 
 
+def flipping_table(found: dict[str, Any]) -> str:
+    """A row a net: pixel flipping in units of the bare passes; and memory of few and of many steps."""
+    body = [(row["job"], f"{row['bare_seconds']:.3f} s", f"{row['ratios']['quantus']:.2f}" if "quantus" in row["ratios"] else "—",
+             f"**{row['ratios']['whytrust']:.2f}**",
+             "—" if row["goal"] is None else f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}")
+            for row in found["times"]]
+    memory = found["memory"]
+    peaks = ", ".join(f"{steps} steps {megabytes:.0f} MB" for steps, megabytes in memory["megabytes"].items())
+    flat = (f"Memory, 224 × 224 pixels: {peaks} (goal: no more than {memory['target']:.2f} ×: "
+            f"{'yes' if memory['reached'] else '**no**'}).")
+    return _markdown(("pixel flipping", "model alone", "quantus", "whytrust", "goal"), body) + "\n\n" + flat
+
+
 def fragile_table(rows: Sequence[dict[str, Any]]) -> str:
     """A row a way to search and objective: forward time and calls beside the naive loop, paths kept, sentences an hour."""
     body = [(row["way"], row["objective"], str(row["sentences"]),

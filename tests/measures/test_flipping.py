@@ -150,10 +150,10 @@ def test_metrics_share_what_the_model_has_said():
 
 
 def test_long_walks_are_asked_in_batches_forgotten_and_the_same():
-    d = 4096
+    d = 2048
     weights = tuple(np.random.default_rng(0).normal(size=d))
     model = CheckedModel(lambda batch: np.asarray(batch) @ np.array(weights))
-    steps = REMEMBERED * 8 // d + 1
+    steps = REMEMBERED // d + 1
     long = Judged(Question(model, Bits(d), batch_size=512), np.array(weights))
     assert steps > d  # so that a share of the steps is all there is
     scores, kept = long.walked(np.argsort(np.argsort(-np.array(weights))), np.resize(np.arange(d), steps), rng())

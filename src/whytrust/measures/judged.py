@@ -140,7 +140,7 @@ class Judged:
             first = rank[None] < hidden[part, None]
             return np.asarray(first if least else ~first)
 
-        if len(hidden) * self.d // 8 <= REMEMBERED:
+        if len(hidden) * self.d <= REMEMBERED:
             return self._told(self.question.answers(masks(slice(None)), rng))
         scores, kept = np.empty(len(hidden)), np.empty(len(hidden), bool)
         for part, answers in self.question.passing(len(hidden), masks, rng):
