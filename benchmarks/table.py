@@ -103,8 +103,8 @@ def flips_table(rows: Sequence[dict[str, Any]]) -> str:
 
 def flipping_table(found: dict[str, Any]) -> str:
     """A row a net: pixel flipping in units of the bare passes; and memory of few and of many steps."""
-    body = [(row["job"], f"{row['bare_seconds']:.3f} s", f"{row['ratios']['quantus']:.2f}" if "quantus" in row["ratios"] else "—",
-             f"**{row['ratios']['whytrust']:.2f}**",
+    body = [(row["job"], f"{row['bare_seconds']:.3f} s",
+             f"{row['ratios']['quantus']:.2f}" if "quantus" in row["ratios"] else "—", f"**{row['ratios']['whytrust']:.2f}**",
              "—" if row["goal"] is None else f"≤ {row['goal']:.2f}: {'yes' if row['reached'] else '**no**'}")
             for row in found["times"]]
     memory = found["memory"]

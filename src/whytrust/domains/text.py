@@ -113,11 +113,11 @@ class TextParts:
 
     def near(self, radius: float, rng: np.random.Generator) -> TextParts:
         """This text with two neighbouring words, or sentences, in each other's place; `radius` means nothing here."""
-        places = self._places
-        if len(places) < 2:
-            return self
-        at = int(rng.integers(len(places) - 1))
-        (start, end, _), (first, last, _) = places[at:at + 2]
+        return self if len(self._places) < 2 else self._traded(int(rng.integers(len(self._places) - 1)))
+
+    def _traded(self, at: int) -> TextParts:
+        """This text with the word at one place and the next one in each other's."""
+        (start, end, _), (first, last, _) = self._places[at:at + 2]
         text = self.text[:start] + self.text[first:last] + self.text[end:first] + self.text[start:end] + self.text[last:]
         moved = {(start, end): (last - (end - start), last), (first, last): (start, start + last - first)}
         return replace(self, text=text, spans=tuple(tuple(moved.get(span, span) for span in spans) for spans in self.spans))
@@ -217,6 +217,12 @@ class LaidTexts:
     def compose(self, masks: Masks, rng: np.random.Generator) -> list[str]:
         """Texts mixed of the two."""
         return self._pieces.compose(check_masks(masks, len(self.names)))
+
+    def near(self, radius: float, rng: np.random.Generator) -> LaidTexts:
+        """Both texts with two neighbouring words in each other's place."""
+        count = len(self.upper._places)
+        at = int(rng.integers(count - 1)) if count > 1 else None
+        return self if at is None else LaidTexts(self.upper._traded(at), self.lower._traded(at))
 
     def pool(self, map: Floats, how: str) -> Floats:
         """One number a character of the upper text -> one number a part."""
