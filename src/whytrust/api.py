@@ -220,7 +220,7 @@ def methods() -> list[dict[str, Any]]:
     rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "paper": trial.paper} for trial in TRIALS]
     rows += [{"name": one.name, "kind": "metric", "about": one.words, "better": "larger" if one.higher else "smaller",
               "goals": list(one.goals), "against": one.kind, "speaks of": one.aspect, "needs": list(one.needs),
-              "paper": one.paper} for one in (metric.about for metric in (*METRICS, Roar()))]
+              "paper": one.paper} for one in [*(metric.about for metric in METRICS), Roar.about]]
     rows += [{"name": "nearest", "kind": "adversary of table rows", "about": "the nearest training row that the model labels "
               "otherwise, by standard deviations; another category counts as one"}]
     rows += [{"name": "word_swap", "kind": "adversary of texts", "about": "words swapped for others that mean much the "

@@ -74,8 +74,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             papers = " or ".join(f"`whytrust reproduce {paper}`" for paper, names in OWN.items() if name in names)
             raise ValueError(f"--{name} belongs to {papers}, and is nothing that {options.paper} has")
-    papers = {"fragile": _fragile, "lime": _lime, "metrics": _metrics, "plausible": _plausible, "veracity": _veracity}
-    return papers[options.paper](options)
+    asked = {"fragile": _fragile, "lime": _lime, "metrics": _metrics, "plausible": _plausible, "veracity": _veracity}
+    return asked[options.paper](options)
 
 
 def _fragile(options: argparse.Namespace) -> int:

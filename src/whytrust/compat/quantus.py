@@ -119,7 +119,7 @@ class FromQuantus:
         x = np.asarray(question.input[0], dtype=np.float32)
         shape = x.shape if x.ndim == 3 else (1, *x.shape)
         map = np.asarray(judged.map, dtype=np.float64).reshape(1, *x.shape[-2:] if x.ndim > 1 else x.shape)
-        given = {"s_batch": None if judged.truth is None else judged.truth.reshape(1, *map.shape)}
+        given: dict[str, Any] = {"s_batch": None if judged.truth is None else judged.truth.reshape(1, *map.shape)}
         if judged.explain is not None:
             given["explain_func"] = _as_theirs(judged)
         before = np.random.get_state()  # noqa: NPY002, Quantus draws from nothing else

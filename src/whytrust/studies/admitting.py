@@ -35,7 +35,8 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
         return remembered
     labs = [lab for lab in every_lab() if lab.domain == domain]
     records: list[Mapping[str, Any]] = []
-    with CaseProgress("trying metrics", CASES * len(labs), 0) as progress:
+    progress = CaseProgress("trying metrics", CASES * len(labs), 0)
+    with progress:
         for lab in labs:
             for case in range(CASES):
                 records.append({"lab": lab.name, **LabCase(lab, case, metrics, cut=cut).record()})

@@ -78,9 +78,9 @@ def read(data: str | Path | None, scale: float = 1.0) -> Digits:
         if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype.kind not in "uif" or not len(images):
             raise ValueError(f"{file} must hold images (n, H, W) and a label for each, got {images.dtype} {images.shape} and "
                              f"{labels.shape}")
-    kept = slice(0, max(round(scale * len(arrays["x_test"])), 20))
+    first = max(round(scale * len(arrays["x_test"])), 20)
     return Digits("MNIST", arrays["x_train"].astype(np.float64), arrays["y_train"].astype(np.intp),
-                  arrays["x_test"][kept].astype(np.float64), arrays["y_test"][kept].astype(np.intp))
+                  arrays["x_test"][:first].astype(np.float64), arrays["y_test"][:first].astype(np.intp))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,7 +97,7 @@ def large(digits: Digits) -> Digits:
         if images.shape[1] < SIDE:
             zoom = need("scipy.ndimage", "image").zoom
             images = np.stack([zoom(one, SIDE / one.shape[0], order=1) for one in images])
-        return np.clip(images / max(float(digits.train.max()), 1e-12), 0, 1)
+        return np.asarray(np.clip(images / max(float(digits.train.max()), 1e-12), 0, 1))
 
     return Digits(digits.name, enlarged(digits.train[:LEARNT]), digits.train_labels[:LEARNT], enlarged(digits.test),
                   digits.test_labels)

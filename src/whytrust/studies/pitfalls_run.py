@@ -7,7 +7,7 @@ finished or not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def findings(stores: Mapping[str, Store], experiment: str = "all") -> dict[str, 
                        "cases": {"done": done, "of": of, "failed": len(failures)}}))
 
 
-def _told(part: str, records: list[Mapping[str, Any]], experiment: str) -> Any:
+def _told(part: str, records: Sequence[Mapping[str, Any]], experiment: str) -> Any:
     if part == "flipping":
         yield pitfalls_told.flipping(records)
     elif part == "enhanced":
