@@ -231,7 +231,7 @@ def _verdicts(ranked: Sequence[str], by_measure: Mapping[str, Mapping[str, verdi
         words = verdict.words + ("; unstable: it changes with the attack's strength" if unstable else "")
         flip = measures["flip"]
         by = {m: {"kind": v.kind, "words": v.words} for m, v in own.items()}
-        why = _worded(tried, f"{_why(name, flip, tried)}{_found(name, measures, own)}")
+        why = _worded(tried, f"{_why(name, flip, tried)}{_found(name, measures, own)}{_preferred(name, measures, own)}")
         rows.append({"name": name, "kind": verdict.kind, "words": words, "why": why,
                      "n": flip["rates"][name]["n"], "needed": verdict.needed, "unstable": unstable, "by_measure": by})
     return rows
@@ -267,6 +267,12 @@ def _found(name: str, measures: Plain, own: Mapping[str, Any]) -> str:
     chance, verdict = measures["recovery"]["rates"]["random"]["value"], own["recovery"]
     told = verdict.words if verdict.kind == "undecided" else f"n = {rate['n']}: {verdict.words}"  # "undecided" says its n
     return f" It recovers {rate['value']:.0%} of the only changed parts, chance {chance:.0%} ({told})."
+
+
+def _preferred(name: str, measures: Plain, own: Mapping[str, Any]) -> str:
+    """What the admitted metrics add."""
+    told = [f"{metric} on {measures[metric]['rates'][name]['value']:.0%}" for metric in own if metric not in ADMITTED]
+    return f" Metrics put it before random scores: {', '.join(told)} of comparisons." if told else ""
 
 
 def _pairs(tried: Outcomes, ranked: Sequence[str]) -> list[Plain]:

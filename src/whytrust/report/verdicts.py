@@ -77,14 +77,22 @@ def _outcome(findings: Findings) -> str | None:
         "undecided": "{} undecided"}
     if findings.get("kind") == "text":
         words["better_than_random"] = "{} it better than chance"
+    by_metrics = any(one.get("admitted") for one in findings.get("metrics") or [])
     parts = []
-    for kind, phrase in words.items():
+    for kind, phrase in (BY_METRICS if by_metrics else words).items():
         number = kinds.count(kind)
         if number:
-            verbs = ("is", "are") if kind == "undecided" else ("finds", "find")
+            verbs = ("is", "are") if kind == "undecided" or by_metrics else ("finds", "find")
             parts.append(phrase.format(f"{number} {verbs[number > 1]}"))
     whole = f"Of {count(len(kinds), 'explainer')}, " if len(kinds) > 1 else "Of the one explainer, "
-    return whole + "; ".join(parts).replace(" it ", " the cause ", 1) + "."
+    told = "by the trials and the admitted metrics together, " * by_metrics
+    return whole + told + "; ".join(parts).replace(" it ", " the cause ", 1) + "."
+
+
+BY_METRICS = {"better_than_magnitude": "{} better than picking the parts that were changed most",
+              "better_than_random": "{} better than chance", "no_better": "{} no better than chance",
+              "worse": "{} worse than chance", "undecided": "{} undecided"}
+"""What is said of so many explainers where metrics have a say: those do not ask for the cause of the change."""
 
 
 def _about(findings: Findings) -> Markup:
@@ -230,7 +238,8 @@ def _axis(measure: Mapping[str, Any], everyone: Sequence[Contender]) -> Markup:
 
 def _rule(findings: Findings) -> Markup:
     admitted = [str(name) for name in findings.get("admitted") or []]
-    by = f" The verdict rests on {' and '.join(admitted)}." if admitted else ""
+    listed = " and ".join(filter(None, (", ".join(admitted[:-1]), admitted[-1]))) if admitted else ""
+    by = f" The verdict rests on {listed}." if admitted else ""
     if findings.get("kind") == "text":
         return tag("p", "The dot is the share of texts whose answer turned when words were swapped only where the explainer’s "
                         "best words are; the bar is its 95% range. Random picks words blindly, magnitude is told which words "
