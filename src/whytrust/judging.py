@@ -14,6 +14,7 @@ from whytrust.core import generator, near
 from whytrust.lab import Lab, every_lab
 from whytrust.measures import METRIC_NAMES, METRICS
 from whytrust.measures.judged import Metric
+from whytrust.report import judged
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies.metrics_study import CASES, MetricsStudy
@@ -37,6 +38,10 @@ class Tried(Reported):
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
         return told(self.store)
+
+    def as_html(self) -> str:
+        """One page that holds all it shows."""
+        return judged.document(self.findings)
 
     def admitted(self, domain: str) -> list[str]:
         """The metrics that may crown a winner among explainers of image, text, audio or tabular inputs."""

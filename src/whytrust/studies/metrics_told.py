@@ -69,8 +69,9 @@ def told(store: Store, abouts: Mapping[str, About] | None = None) -> dict[str, A
     admitted = [one for domain in domains for one in admissions(found, domain, labs)]
     return {"experiment": "metrics", "question": "Before a metric judges explainers: does it find the truth where the truth is "
             "known, and is it led by nothing else?", "answer": list(_answers(admitted, asked, domains)), "charts": [],
-            "tables": [*(_overview(domain, found, admitted, asked, labs) for domain in domains), _failures(found, labs),
-                       _kinds(asked)],
+            "tables": [*(_overview(domain, found, admitted, asked, labs) for domain in domains), *_details(found, labs, asked)],
+            "matrices": [_matrix(domain, found, admitted, labs) for domain in domains], "asked": TESTS,
+            "details": _details(found, labs, asked),
             "notes": [*store.problems, *_notes()], **common(store, records),
             "settings": {"inputs a lab": store.manifest["spec"]["cases"], "labs": ", ".join(labs),
                          "seed": store.manifest["seed"]},
@@ -107,6 +108,34 @@ def _overview(domain: str, found: Sequence[Found], admitted: Sequence[Admission]
             f"one; a dash is a test that it cannot be put to. {'; '.join(f'{name}: {what}' for name, what in TESTS.items())}."}
 
 
+def _matrix(domain: str, found: Sequence[Found], admitted: Sequence[Admission],
+            labs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The same as plain data for a page: every cell with what was found there."""
+    here = [one for one in found if labs[one.lab]["domain"] == domain]
+    rows = []
+    for verdict in (one for one in admitted if one.domain == domain):
+        cells: list[dict[str, Any] | None] = []
+        for test in TESTS:
+            some = [one for one in here if one.metric == verdict.metric and one.test == test]
+            outcome = outcome_of(some)
+            same = [one for one in some if one.outcome == outcome]
+            cells.append(None if outcome is None else {"outcome": outcome, "labs": len({one.lab for one in same}), "of": len({
+                one.lab for one in some}), "words": "; ".join(f"{one.lab}: {one.words}" for one in same[:4])})
+        rows.append({"metric": verdict.metric, "admitted": verdict.admitted, "why": verdict.why, "cells": cells})
+    return {"domain": domain, "title": f"{DOMAINS[domain]}: which metrics pass which tests", "tests": list(TESTS), "rows": rows}
+
+
+def _details(found: Sequence[Found], labs: Mapping[str, Mapping[str, Any]], abouts: Mapping[str, About]) -> list[dict[str, Any]]:
+    """Tables that go with every domain."""
+    return [_failures(found), _kinds(abouts), _labs(labs)]
+
+
+def _labs(labs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    rows = [[name, DOMAINS[lab["domain"]].lower(), lab["about"], "what people expect" if lab["expected"] else "something else"]
+            for name, lab in labs.items()]
+    return {"title": "The labs", "columns": ["lab", "inputs", "what the model goes by", "which is"], "rows": rows, "about": ""}
+
+
 def _cell(outcome: Outcome, some: Sequence[Found]) -> str:
     if outcome == "passed":
         return SIGNS[outcome]
@@ -115,10 +144,10 @@ def _cell(outcome: Outcome, some: Sequence[Found]) -> str:
     return f"{SIGNS[outcome]} in {len(labs)} of {of}" if of > 1 else SIGNS[outcome]
 
 
-def _failures(found: Sequence[Found], labs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    rows = [[one.metric, one.test, one.lab, one.words] for one in found if one.outcome == "failed"]
-    return {"title": "What each failure was", "columns": ["metric", "test", "lab", "what was found"], "rows": rows,
-            "about": "; ".join(f"{name}: {lab['about']}" for name, lab in labs.items()) + "."}
+def _failures(found: Sequence[Found]) -> dict[str, Any]:
+    failed = sorted((one for one in found if one.outcome == "failed"), key=lambda one: one.metric)
+    rows = [[one.metric, one.test, one.lab, one.words] for one in failed]
+    return {"title": "What each failure was", "columns": ["metric", "test", "lab", "what was found"], "rows": rows, "about": ""}
 
 
 def _kinds(abouts: Mapping[str, About]) -> dict[str, Any]:
