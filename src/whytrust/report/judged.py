@@ -64,8 +64,9 @@ def _may(admitted: bool) -> Markup:
 def _cell(cell: Mapping[str, Any] | None) -> Markup:
     if cell is None:
         return tag("td", "–", class_="unasked")
-    small = tag("span", f"{cell['labs']} of {cell['of']}", class_="labs") if cell["outcome"] != "passed" and cell["of"] > 1 else None
-    return tag("td", tag("span", SIGNS[cell["outcome"]], title=cell["words"]), small, class_=cell["outcome"])
+    some = cell["outcome"] != "passed" and cell["of"] > 1
+    labs = tag("span", f"{cell['labs']} of {cell['of']}", class_="labs") if some else None
+    return tag("td", tag("span", SIGNS[cell["outcome"]], title=cell["words"]), labs, class_=cell["outcome"])
 
 
 def _whys(rows: Sequence[Mapping[str, Any]]) -> Markup:

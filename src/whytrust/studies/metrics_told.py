@@ -125,7 +125,8 @@ def _matrix(domain: str, found: Sequence[Found], admitted: Sequence[Admission],
     return {"domain": domain, "title": f"{DOMAINS[domain]}: which metrics pass which tests", "tests": list(TESTS), "rows": rows}
 
 
-def _details(found: Sequence[Found], labs: Mapping[str, Mapping[str, Any]], abouts: Mapping[str, About]) -> list[dict[str, Any]]:
+def _details(found: Sequence[Found], labs: Mapping[str, Mapping[str, Any]],
+             abouts: Mapping[str, About]) -> list[dict[str, Any]]:
     """Tables that go with every domain."""
     return [_failures(found), _kinds(abouts), _labs(labs)]
 
