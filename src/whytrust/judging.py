@@ -12,7 +12,7 @@ from typing import Any
 from whytrust import engine
 from whytrust.core import generator, near
 from whytrust.lab import Lab, every_lab
-from whytrust.measures import METRIC_NAMES, METRICS
+from whytrust.measures import METRIC_NAMES, METRICS, Roar
 from whytrust.measures.judged import Metric
 from whytrust.report import judged
 from whytrust.reporting import Reported
@@ -69,7 +69,12 @@ def metrics(names: Any = None, domain: str | None = None, *, cases: int = CASES,
     generator(seed)
     if isinstance(cases, bool) or not isinstance(cases, int) or cases < 2:
         raise ValueError(f"cases must be a whole number >= 2, got {cases!r}; {CASES} is usual")
-    study = MetricsStudy(chosen(names), labs_of(domain), cases, int(seed), command)
+    judges, labs = chosen(names), labs_of(domain)
+    for metric in judges:
+        if not any(lab.domain in metric.about.domains for lab in labs):
+            raise ValueError(f"{metric.about.name} is for {' and '.join(metric.about.domains)} inputs, and the labs asked for "
+                             f"are of {domain} inputs")
+    study = MetricsStudy(judges, labs, cases, int(seed), command)
     folder = Path(tempfile.mkdtemp(prefix="whytrust-metrics-")) / "run" if out is None else Path(out)
     return Tried(engine.run(study, folder, jobs, label="trying metrics"))
 
@@ -83,6 +88,9 @@ def chosen(names: Any) -> list[Metric]:
         raise ValueError("metrics must name at least one, got none")
     found: list[Metric] = []
     for one in given:
+        if one == Roar.about.name or isinstance(one, Roar):
+            raise ValueError("roar judges data sets and not single explanations: call whytrust.measures.Roar()(train, learnt, "
+                             "tested) by itself")
         if isinstance(one, str):
             if one not in METRIC_NAMES:
                 raise ValueError(f"a metric must be one of {', '.join(METRIC_NAMES)}, got {one!r}{near(one, METRIC_NAMES)}")

@@ -13,9 +13,10 @@ from whytrust import api, inputs, judging, stats
 from whytrust.checked import CheckedModel
 from whytrust.core import CoveredParts, Floats, Parts, generator
 from whytrust.explainers import NAMES
-from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge, lacking
+from whytrust.measures.judged import GOALS, NEEDS, Judged, Metric, incompatible, judge
 from whytrust.progress import Progress
 from whytrust.question import Memory, Question
+from whytrust.studies.judged_cases import anew, hidden
 
 RANDOM = "random"
 USUAL = ("pixel_flipping", "insertion", "infidelity/scaled", "faithfulness_correlation", "comprehensiveness", "sufficiency")
@@ -76,10 +77,11 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     """How good are explanations of these inputs, by these metrics? Random scores always stand beside them.
 
     `x`, `method` (one or a list), `target`, `parts` and further options are those of wt.explain. `metrics` are names from
-    wt.methods() or objects. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …), the parts' own fill
-    where it is not given. `truth` is an annotation, shaped like the explanation's map, or one for each input; `labels` are true
-    classes, which an accuracy is reckoned by; `untrained` and `relabelled` are models for the sanity checks. What a metric
-    cannot judge by its goal is refused with the reason, unless `insist`.
+    wt.methods() or objects. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not given,
+    the parts' own fill, and for table rows the columns' means. `truth` is an annotation, shaped like the explanation's map (for
+    several inputs a list with one for each); `labels` are true classes, which an accuracy is reckoned by; `untrained` and
+    `relabelled` are models for the sanity checks. What a metric cannot judge by its goal is refused with the reason, unless
+    `insist`.
     """
     wrapped = api.model(model)
     chosen = judging.chosen(metrics)
@@ -135,23 +137,20 @@ class _Asked:
         target = (self.model.class_index(self.target, columns) if self.target is not None else 0 if columns == 1 else
                   int(self.model.labels(first.original[None])[0]))
         question = first.watching(range(columns))[target]
+        self._check(truth)
         behind = self._behind(question, case)
         own = None if label is None else self.model.class_index(label, columns)
         scores: dict[str, tuple[Floats, str, Callable[[Question], Floats] | None]] = {
             name: (one(question, generator(self.seed, "explain")).scores, goal_of(name), self._explaining(one))
             for name, one in self.explainers.items()}
-        scores[RANDOM] = (generator(self.seed, RANDOM, case).standard_normal(question.d), "nothing",
-                          lambda other: generator(self.seed, RANDOM, case, other.model.name).standard_normal(other.d))
-        judged = Judged(behind, scores[RANDOM][0], "nothing", truth, None, self.untrained, self.relabelled, own)
+        scores[RANDOM] = (generator(self.seed, RANDOM, case).standard_normal(question.d), "nothing", anew(self.seed, case))
+        judged = Judged(behind, scores[RANDOM][0], "nothing", truth, None, self.untrained, self.relabelled, own, question)
         return {metric.about.name: dict(self._judged(metric, judged, scores, case)) for metric in self.metrics}
 
     def _judged(self, metric: Metric, judged: Judged, scores: Mapping[str, tuple[Any, str, Any]], case: int) -> Any:
         about, domain = metric.about, judged.question.parts.domain
         for name, (values, goal, explain) in scores.items():
             one = judged.with_scores(values, goal, explain=explain)
-            missing = lacking(about, one)
-            if missing:
-                raise ValueError(missing)
             why = None if self.insist else incompatible(about, goal, domain)
             if why is not None:
                 if domain not in about.domains:
@@ -160,9 +159,17 @@ class _Asked:
             else:
                 yield name, judge(metric, one, generator(self.seed, about.name, case), insist=True)
 
+    def _check(self, truth: Any) -> None:
+        """What a metric needs and was not given is told before anything is explained."""
+        given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "explain": self.explainers}
+        for metric in self.metrics:
+            missing = [need for need in metric.about.needs if given[need] is None]
+            if missing:
+                raise ValueError(f"{metric.about.name} needs {NEEDS[missing[0]]}")
+
     def _behind(self, question: Question, case: int) -> Question:
         if self.baseline is None:
-            return question
+            return hidden(question)
         if not isinstance(question.parts, CoveredParts):
             raise TypeError(f"baseline must come with parts of an image, a text, a sound or a row, got "
                             f"{type(question.parts).__name__}; leave it out")

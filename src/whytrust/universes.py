@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from whytrust import judging, stats
-from whytrust.core import Floats
+from whytrust.core import Floats, generator
 from whytrust.measuring import RANDOM, measure
 
 CLAIM = re.compile(r"\s*(?P<first>[\w/]+)\s*>\s*(?P<second>[\w/]+)\s*")
-CHOICES = ("parts", "fill", "baseline", "pooling")
+DRAWS, FEWEST = 2000, 5
+"""Of the bootstrap, and inputs below which it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Universe:
         """Whether the claim survives here."""
         if self.error:
             return f"failed: {self.error}"
+        if not math.isfinite(self.share):
+            return "failed: the metric is not defined for any input"
         found = self.difference
         if found.p <= stats.LEVEL:
             return "holds" if found.value > 0 else "the other way round"
@@ -60,19 +63,26 @@ class Multiverse:
     @property
     def survives(self) -> float:
         """The share of specifications in which the claim holds on more than half of the inputs."""
-        asked = [one for one in self.universes if not one.error]
-        return float(np.mean([one.share > 0.5 for one in asked])) if asked else math.nan
+        return float(np.mean([one.share > 0.5 for one in self._asked])) if self._asked else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of that share, over the inputs: how much it would move with others like them."""
-        asked = [one.wins for one in self.universes if not one.error]
-        if not asked or len(asked[0]) < 3:
+        """Of that share: where it lies for 95 % of inputs drawn anew from these (a percentile bootstrap).
+
+        The same inputs stand in every specification, so that all of them move together.
+        """
+        wins = np.array([one.wins for one in self._asked])
+        if not len(wins) or wins.shape[1] < FEWEST:
             return 0.0, 1.0
-        wins = np.array(asked)
-        without = [_survived(np.delete(wins, i, axis=1)) for i in range(wins.shape[1])]
-        found = stats.jackknife(_survived(wins), without, least=1.0)
-        return max(found.low, 0.0), min(found.high, 1.0)
+        rng = generator(0, "multiverse")
+        drawn = [_survived(wins[:, rng.integers(wins.shape[1], size=wins.shape[1])]) for _ in range(DRAWS)]
+        low, high = np.quantile(drawn, (stats.LEVEL / 2, 1 - stats.LEVEL / 2))
+        return float(low), float(high)
+
+    @property
+    def _asked(self) -> list[Universe]:
+        """Specifications that could be tried, and in which the metric is defined."""
+        return [one for one in self.universes if not one.error and math.isfinite(one.share)]
 
     def count(self, words: str) -> int:
         """In how many specifications it holds, is undecided, or is the other way round."""
@@ -84,14 +94,15 @@ class Multiverse:
 
     def __str__(self) -> str:
         """The answer, and every specification."""
-        low, high = self.interval
+        (low, high), tried = self.interval, len(self._asked)
+        failed = f" ({len(self.universes) - tried} more could not be tried)" if tried < len(self.universes) else ""
         lines = [f"{self.claim}, by {self.metric}: holds on most inputs in {100 * self.survives:.0f} % ({100 * low:.0f} to "
-                 f"{100 * high:.0f}) of {len(self.universes)} specifications; beyond chance in {self.count('holds')}, the "
+                 f"{100 * high:.0f}) of {tried} specifications{failed}; beyond chance in {self.count('holds')}, the "
                  f"other way round in {self.count('the other way round')}, undecided in {self.count('undecided')}."]
         for one in self.universes:
             chosen = ", ".join(f"{name} {value}" for name, value in one.choices.items())
-            lines.append(f"  {chosen or 'as usual'}: {100 * one.share:.0f} % of inputs, {one.words}" if not one.error else
-                         f"  {chosen}: {one.words}")
+            share = "" if one.words.startswith("failed") else f"{100 * one.share:.0f} % of inputs, "
+            lines.append(f"  {chosen or 'as usual'}: {share}{one.words}")
         return "\n".join(lines)
 
 
@@ -142,6 +153,6 @@ def _wins(values: Mapping[str, Floats], names: Sequence[str], higher: bool) -> F
 
 
 def _survived(wins: Floats) -> float:
-    """The share of rows whose mean is above a half."""
-    with np.errstate(invalid="ignore"):
-        return float(np.mean(np.nanmean(wins, axis=1) > 0.5))
+    """The share of rows whose mean, over what is there, is above a half."""
+    there = np.isfinite(wins)
+    return float(np.mean(np.where(there, wins - 0.5, 0).sum(axis=1) > 1e-12))

@@ -17,7 +17,7 @@ PERFECT = np.array([1.0, 0.75, 0.5, 0.25, 0.0])
 
 
 def records(n=120, order=lambda rng: PERFECT, shared=lambda rng: [1.0, 0.0], scale=None, constant=None,
-            isolation=lambda rng: rng.normal(0, 0.05, 8), baseline=None, metric="made_up"):
+            isolation=lambda rng: rng.normal(0, 0.05, 8), baseline=None, same=None, opposite=None, metric="made_up"):
     rng = np.random.default_rng(0)
     found = []
     for _ in range(n):
@@ -25,7 +25,9 @@ def records(n=120, order=lambda rng: PERFECT, shared=lambda rng: [1.0, 0.0], sca
         found.append({"lab": "lab/a", "order": {metric: values}, "scale": {metric: scale(values) if scale else values},
                       "constant": {metric: constant(values, rng) if constant else values},
                       "shared": {metric: list(shared(rng))}, "isolation": {metric: list(isolation(rng))},
-                      "baseline": {"noise": {metric: list((baseline or order)(rng))}}})
+                      "baseline": {"noise": {metric: list((baseline or order)(rng))}}, "errors": {},
+                      "same": {"noise": {metric: list(same(rng)) if same else values}},
+                      "opposite": {metric: list(opposite(rng)) if opposite else [values[0], values[-1]]}})
     return found
 
 
@@ -40,25 +42,49 @@ def noise(rng):
 
 def test_a_perfect_metric_passes_everything():
     assert set(outcomes(records()).values()) == {"passed"}
-    assert len(outcomes(records())) == 7
+    assert len(outcomes(records())) == 7  # every test there is
 
 
 def test_a_metric_that_is_better_when_smaller_passes_turned_round():
     about = About("made_up", "", False, ("contribution",), "performance", "faithfulness", "nobody")
-    turned = records(order=lambda rng: -PERFECT, shared=lambda rng: [0.0, 1.0])
+    turned = records(order=lambda rng: -PERFECT, shared=lambda rng: [0.0, 1.0])  # its opposite: the last of these
     assert set(outcomes(turned, about).values()) == {"passed"}
     assert outcomes(turned)["truth"] == outcomes(turned)["shared"] == "failed"
 
 
 @pytest.mark.parametrize(("change", "test"), [
     ({"order": lambda rng: PERFECT[::-1]}, "truth"), ({"order": noise}, "truth"), ({"order": lambda rng: np.ones(5)}, "truth"),
-    ({"baseline": noise}, "baseline"), ({"shared": lambda rng: [0.0, 1.0]}, "shared"),
+    ({"baseline": noise}, "baseline"), ({"same": noise}, "baseline"), ({"same": lambda rng: PERFECT[::-1]}, "baseline"),
+    ({"opposite": lambda rng: [1.0, 1.0]}, "truth"), ({"opposite": lambda rng: [0.0, 1.0]}, "truth"), ({"shared": lambda rng: [0.0, 1.0]}, "shared"),
     ({"scale": lambda values: [7 * v for v in values]}, "scale"),
     ({"constant": lambda values, rng: rng.permutation(values).tolist()}, "constant"),
     ({"isolation": lambda rng: np.tile([0.4, 0.0], 4) + rng.normal(0, 0.05, 8)}, "isolation"),
     ({"isolation": lambda rng: np.tile([0.0, 0.4], 4) + rng.normal(0, 0.05, 8)}, "isolation")])
 def test_each_flaw_is_caught_by_its_test(change, test):
     assert outcomes(records(400, **change))[test] == "failed"
+
+
+def test_a_metric_that_raises_is_not_admitted_and_says_why():
+    some = records(30)
+    some[4]["errors"] = {"made_up": "ValueError: no luck"}
+    found = findings(some, {"made_up": ABOUT})
+    assert [one.outcome for one in found] == ["failed"]
+    assert "on 1 of 30 inputs it raised ValueError: no luck" in admissions(found, "image", LABS)[0].why
+
+
+def test_a_metric_that_says_the_same_of_everything_is_blind_and_ranks_nothing():
+    found = findings(records(30, order=lambda rng: np.ones(5)), {"made_up": ABOUT})
+    truth = [one for one in found if one.test == "truth"]
+    assert {one.outcome for one in truth} <= {"failed", "undecided"}
+    assert any("the same number, whatever the input" in one.words for one in truth)
+    assert next(one for one in found if one.test == "halves").outcome == "undecided"
+
+
+def test_what_is_certain_and_as_good_as_a_coin_does_not_pass():
+    def nearly(rng):
+        return PERFECT if rng.random() < 0.56 else PERFECT[::-1]
+
+    assert outcomes(records(4000, order=nearly))["truth"] == "failed"
 
 
 def test_halves_of_noise_rank_by_chance():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from whytrust import judging
-from whytrust.cli.runs import safe
+from whytrust.cli.runs import page_place, safe
 from whytrust.studies.metrics_study import CASES
 
 
@@ -28,6 +29,8 @@ def add_to(commands: Any) -> None:
 
 def _metrics(options: argparse.Namespace) -> int:
     out = options.out or "runs/metrics-trial"
+    if options.html is not None:
+        page_place(Path(options.html))
     try:
         tried = judging.metrics(options.names or None, options.domain, cases=options.cases, out=out, jobs=options.jobs,
                                 seed=options.seed, command="whytrust metrics")

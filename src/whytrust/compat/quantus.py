@@ -20,7 +20,7 @@ from whytrust.backends.torch_asked import net_of
 from whytrust.checked import CheckedModel
 from whytrust.core import CoveredParts, Floats, generator
 from whytrust.measures.judged import ANY, About, Goal, Judged, judge
-from whytrust.question import Question
+from whytrust.question import Memory, Question
 
 ARRAYS = ("image", "audio", "tabular")
 """What Quantus can be given."""
@@ -115,17 +115,21 @@ class FromQuantus:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean of what it returns for this one input; numpy's global state, which it draws from, is set and put back."""
-        question = judged.question
-        x = np.asarray(question.input[0], dtype=np.float32)
+        question, last = judged.question, _channels_last(judged)
+        own = np.asarray(question.input[0], dtype=np.float32)
+        x = np.moveaxis(own, -1, 0) if last else own
         shape = x.shape if x.ndim == 3 else (1, *x.shape)
         map = np.asarray(judged.map, dtype=np.float64).reshape(1, *x.shape[-2:] if x.ndim > 1 else x.shape)
+
+        def ask(batch: Any) -> Floats:
+            return question.model(np.moveaxis(batch, 1, -1) if last else batch)
         given: dict[str, Any] = {"s_batch": None if judged.truth is None else judged.truth.reshape(1, *map.shape)}
         if judged.explain is not None:
             given["explain_func"] = _as_theirs(judged)
         before = np.random.get_state()  # noqa: NPY002, Quantus draws from nothing else
         try:
             np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
-            found = self.metric(model=net_of(question.model, x.shape), x_batch=x.reshape(1, *shape),
+            found = self.metric(model=net_of(ask, x.shape), x_batch=x.reshape(1, *shape),
                                 y_batch=np.array([question.target]), a_batch=map[None], device="cpu", softmax=False,
                                 channel_first=True, **given, **self.options)
             return float(np.mean(np.asarray(found, dtype=np.float64)))
@@ -135,14 +139,22 @@ class FromQuantus:
             np.random.set_state(before)  # noqa: NPY002
 
 
+def _channels_last(judged: Judged) -> bool:
+    """Has the input channels, where Quantus does not want them?"""
+    return np.ndim(judged.question.input[0]) == 3 and not getattr(judged.question.parts, "channels_first", False)
+
+
 def _as_theirs(judged: Judged) -> Callable[..., Any]:
     """Our explainer as Quantus calls one: explain_func(model, inputs, targets) -> maps."""
     def explained(model: Any, inputs: Any, targets: Any, **_: Any) -> Any:
         parts: Any = judged.question.parts
         own = np.asarray(judged.question.input[0])
+        last = _channels_last(judged)
         maps = []
-        for one in np.asarray(inputs):
-            asked = replace(judged.question, parts=parts.like(one.reshape(own.shape)), memory=type(judged.question.memory)(()))
+        for one, target in zip(np.asarray(inputs), np.asarray(targets), strict=True):
+            picture = (np.moveaxis(one, 0, -1) if last else one).reshape(own.shape)
+            asked = replace(judged.question, parts=parts.like(picture.astype(own.dtype)), target=int(target),
+                            memory=Memory((int(target),)))
             maps.append(asked.parts.view.spread(judged.explain(asked)))  # type: ignore[misc]
         return np.asarray(maps)[:, None]
 

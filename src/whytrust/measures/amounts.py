@@ -24,8 +24,8 @@ class Infidelity:
     """How far is the sum of the scores of hidden parts from the fall of the target's score? (Yeh et al. 2019)
 
     The mean square over random sets of a `share` of the parts; 0 is best. The scores' unit counts: what is twice too large is
-    wrong. With `scaled` it does not: the scores are first multiplied by what fits best, as the authors do for a ranking of
-    explainers, which makes the scores 0 as good as any that say nothing. The square makes a few large falls decide.
+    wrong. With `scaled` it does not: the scores are first multiplied by what fits best, 0 or more, as the authors do for a
+    ranking of explainers, which makes the scores 0 as good as any that say nothing. The square makes a few large falls decide.
     """
 
     samples: int = 200
@@ -48,7 +48,7 @@ class Infidelity:
         """The mean square."""
         said, fell = _said_and_fell(judged, self.samples, self.share, rng)
         if self.scaled:
-            said = said * (float(said @ fell) / max(float(said @ said), 1e-300))
+            said = said * max(float(said @ fell) / max(float(said @ said), 1e-300), 0.0)
         return float(np.mean((said - fell) ** 2))
 
 

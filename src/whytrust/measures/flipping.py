@@ -59,8 +59,9 @@ class PixelFlipping:
 
     The mean fall over all steps, the input itself among them (the area over the curve), up to a `share` of the parts; with
     order="least" the least important first, where a small fall is better. With indicator="accuracy" the fall is that of the
-    label: 0 while it is kept, 1 where it is lost. An explanation of one class does not know what else may win, so even for a
-    linear model the best order need not lose the label soonest (Wang & Wang 2022, appendix E).
+    label: 0 while it is kept, 1 where it is lost; not defined where it is wrong from the start. An explanation of one class
+    does not know what else may win, so even for a linear model the best order need not lose the label soonest (Wang & Wang
+    2022, appendix E).
 
     For additive models the true contributions have the largest value there is. For others it misleads: scattered pixels hurt
     a net more than the same number that adjoin, whatever they show, and the fill is seen, too.
@@ -92,8 +93,11 @@ class PixelFlipping:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean fall."""
-        found = self.curve(judged, rng)
-        return float(np.mean(judged.whole - found.scores if self.indicator == "score" else ~found.kept))
+        if self.indicator == "score":
+            return float(np.mean(judged.whole - self.curve(judged, rng).scores))
+        judged.labelled(self.about.name)
+        kept = self.curve(judged, rng).kept
+        return float(np.mean(~kept)) if kept[0] else math.nan
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,7 @@ class WordDeletion:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The share of numbers of words, from 1, after which the label is still there."""
+        judged.labelled(self.about.name)
         hidden = np.arange(min(self.most, judged.d) + 1)
         _, kept = judged.walked(ranks(judged.scores, rng), hidden, rng)
         return float(kept[1:].mean()) if kept[0] else math.nan
@@ -190,7 +195,7 @@ class ImpactScore:
     """Does hiding the most important parts change the label, or halve the confidence? (Lin et al. 2019)
 
     1 or 0; the mean over inputs is the impact score. `k` is a number of parts or a share of them. Not defined where the
-    target's score is no confidence, being negative, and the label is kept.
+    model is wrong from the start, nor where the target's score is no confidence, being negative, and the label is kept.
     """
 
     k: float = 0.1
@@ -207,10 +212,10 @@ class ImpactScore:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """1 where it does."""
-        scores, kept = judged.walked(ranks(judged.scores, rng), np.array([as_many(self.k, judged.d)]), rng)
-        if not kept[0]:
-            return 1.0
-        return float(scores[0] <= self.left * judged.whole) if judged.whole > 0 else math.nan
+        scores, kept = judged.walked(ranks(judged.scores, rng), np.array([0, as_many(self.k, judged.d)]), rng)
+        if not kept.all():
+            return 1.0 if kept[0] else math.nan
+        return float(scores[1] <= self.left * judged.whole) if judged.whole > 0 else math.nan
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ class About:
 NEEDS = {"truth": "truth=, which pixels, words or columns an annotation says matter, shaped like the explanation's map",
          "explain": "explain=, the explainer itself, for it explains other questions too",
          "untrained": "untrained=, the same model before it was trained",
-         "relabelled": "relabelled=, the same model trained on shuffled labels"}
+         "relabelled": "relabelled=, the same model trained on shuffled labels",
+         "train": "a function that trains: it judges data sets, and is called by itself, Roar()(train, learnt, tested)"}
 """What some metrics need beyond scores, and how to give it."""
 
 
@@ -68,7 +69,8 @@ class Judged:
 
     Explanations of one input that are made from each other with `with_scores` share what the model has answered. `truth` is
     shaped like the input as a reader knows it (pixels, characters, cells or samples, columns). `label` is the label that an
-    accuracy is reckoned by, the model's own where none is given.
+    accuracy is reckoned by, the model's own where none is given. `asked` is the question that the explainer answered, where
+    metrics are to hide parts behind something else than it did.
     """
 
     question: Question
@@ -79,6 +81,7 @@ class Judged:
     untrained: CheckedModel | None = None
     relabelled: CheckedModel | None = None
     label: int | None = None
+    asked: Question | None = None
     own: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +125,11 @@ class Judged:
         return self.question.parts.view.spread(self.scores)
 
     @property
+    def places(self) -> NDArray[np.bool_]:
+        """Which places of the input belong to a part; between the words of a text there are some that do not."""
+        return np.asarray(self.question.parts.view.spread(np.ones(self.d)) > 0)
+
+    @property
     def whole(self) -> float:
         """The target's score of the input itself."""
         return float(self.question.original[self.question.target])
@@ -146,6 +154,12 @@ class Judged:
         for part, answers in self.question.passing(len(hidden), masks, rng):
             scores[part], kept[part] = self._told(answers)
         return scores, kept
+
+    def labelled(self, name: str) -> None:
+        """Refuse a metric that watches labels where the model has none."""
+        if len(self.question.original) < 2:
+            raise ValueError(f"{name} watches the label, and {self.question.model.name} has one output and none; watch the "
+                             "score, or pass threshold=0.5 to wt.model")
 
     def _told(self, answers: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         labels = self.question.model.labels(answers) if answers.shape[1] > 1 else np.full(len(answers), self.own)

@@ -35,11 +35,10 @@ class PointingGame:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The share of the largest places that hit."""
-        scores = judged.map
         near = np.asarray(judged.truth)
         if self.tolerance:
             near = ndimage.distance_transform_edt(~near) <= self.tolerance
-        return float(near[scores == judged.scores.max()].mean())
+        return float(near[judged.places & (judged.map == judged.scores.max())].mean())
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,11 @@ class Localisation:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
-        scores, truth = judged.map, np.asarray(judged.truth)
+        truth, places = np.asarray(judged.truth), judged.places
         most = float(judged.scores.max())
         if most <= 0:
             return math.nan
-        large = scores > self.threshold * most
+        large, truth = judged.map[places] > self.threshold * most, truth[places]
         return float((large & truth).sum() / (large | truth).sum())
 
 
@@ -98,8 +97,10 @@ class RelevanceRank:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
-        truth, scores = np.asarray(judged.truth).ravel(), judged.map.ravel()
+        truth, scores = np.asarray(judged.truth)[judged.places], judged.map[judged.places]
         k = int(truth.sum())
+        if not k:
+            return math.nan  # the annotation lies between the parts
         border = np.partition(scores, len(scores) - k)[len(scores) - k]
         above, tied = scores > border, scores == border
         inside = (above & truth).sum() + (tied & truth).sum() * (k - above.sum()) / tied.sum()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust.batches import one_batch
 from whytrust.core import Floats, Parts, generator
 from whytrust.measures.flipping import ranks
 from whytrust.measures.judged import About
@@ -90,5 +92,5 @@ def _removed(some: Sequence[Explained], name: str | None, share: float, seed: in
             if scores.shape != (d,) or not np.isfinite(scores).all():
                 raise ValueError(f"scores must be finite numbers, one a part: expected ({d},), got {scores.shape} of {name}")
             mask = ranks(scores, rng) >= round(share * d)
-        batch.append(one.parts.compose(mask[None], rng)[0])
-    return batch if isinstance(batch[0], str) else np.array(batch)
+        batch.append(one.parts.compose(mask[None], rng))
+    return reduce(one_batch, batch)

@@ -41,7 +41,7 @@ class MaxSensitivity:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The largest distance."""
-        parts = judged.question.parts
+        parts = (judged.asked or judged.question).parts
         if not isinstance(parts, NearParts):
             raise TypeError(f"max_sensitivity must know inputs nearby, and {type(parts).__name__} have none; cut the input "
                             "itself into parts")
@@ -70,7 +70,7 @@ class ModelRandomisation:
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
         model = cast(CheckedModel, judged.untrained)
-        return abs(rank_correlation(judged.scores, explained(judged, model, judged.question.parts)))
+        return abs(rank_correlation(judged.scores, explained(judged, model, (judged.asked or judged.question).parts)))
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,14 @@ class LabelRandomisation:
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
         model = cast(CheckedModel, judged.relabelled)
-        return abs(rank_correlation(judged.scores, explained(judged, model, judged.question.parts)))
+        return abs(rank_correlation(judged.scores, explained(judged, model, (judged.asked or judged.question).parts)))
 
 
 def explained(judged: Judged, model: CheckedModel, parts: Parts) -> Floats:
     """What the explainer says of another model, or of other parts."""
     explain = cast(Callable[[Question], Floats], judged.explain)  # which `lacking` has seen to
-    scores = np.asarray(explain(replace(judged.question, model=model, parts=parts, memory=Memory(()))), dtype=np.float64)
+    asked = judged.asked or judged.question
+    scores = np.asarray(explain(replace(asked, model=model, parts=parts, memory=Memory(()))), dtype=np.float64)
     if scores.shape != (judged.d,) or not np.isfinite(scores).all():
         raise ValueError(f"explain must return finite scores, one a part: expected ({judged.d},), got {scores.shape}"
                          f"{'' if np.isfinite(scores).all() else ' with NaN or infinite ones'}")

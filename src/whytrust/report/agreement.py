@@ -10,21 +10,23 @@ from typing import Any
 import numpy as np
 
 from whytrust import stats
-from whytrust.core import Floats
+from whytrust.core import Floats, generator
 from whytrust.pictures.html import Markup, tag
 from whytrust.report.outcomes import Outcomes
 from whytrust.report.words import Findings, section, table
 
-LEAST = 3
-"""Explainers below which there is no ranking to speak of."""
+LEAST, FEWEST = 4, 5
+"""Explainers, and cases, below which there is no ranking to speak of: three fall into one order by chance too often."""
+DRAWS = 1000
 TRIALS = ("flip", "recovery")
 
 
 def agreements(tried: Outcomes) -> list[dict[str, Any]]:
     """For every two measures, the rank correlation of how they rank the explainers that both judged.
 
-    An explainer's rank is its mean rank over the cases on which all of them were judged by both. The interval is a jackknife
-    over cases: it says how much the correlation would move with other inputs, not with other explainers.
+    An explainer's rank is its mean rank over the cases on which all of them were judged by both. The interval is where the
+    correlation lies for 95 % of cases drawn anew from these (a percentile bootstrap): it says how much it would move with other
+    inputs, not with other explainers. A jackknife would be wrong here, for ranks jump.
     """
     columns = {name: tried.measures[name].values for name in TRIALS if name in tried.measures} | _raw(tried)
     found = []
@@ -34,17 +36,18 @@ def agreements(tried: Outcomes) -> list[dict[str, Any]]:
             continue
         first, second = (np.array([columns[which][name] for name in names]) for which in (one, other))
         there = np.isfinite(first).all(axis=0) & np.isfinite(second).all(axis=0)
-        if there.sum() < LEAST:
+        if there.sum() < FEWEST:
             continue
         ranks = [_ranks(values[:, there]) for values in (first, second)]
         whole = _correlation(*(r.mean(axis=1) for r in ranks))
-        n = ranks[0].shape[1]
-        without = [_correlation(*((r.sum(axis=1) - r[:, i]) / (n - 1) for r in ranks)) for i in range(n)]
-        if not math.isfinite(whole) or not np.isfinite(without).all():
+        n, rng = ranks[0].shape[1], generator(0, "agreement", one, other)
+        if not math.isfinite(whole):
             continue
-        estimate = stats.jackknife(whole, without, least=1.0)
-        found.append({"first": one, "second": other, "explainers": len(names), "n": n, "value": whole,
-                      "low": max(estimate.low, -1.0), "high": min(estimate.high, 1.0)})
+        drawn = [_correlation(*(r[:, chosen].mean(axis=1) for r in ranks))
+                 for chosen in rng.integers(n, size=(DRAWS, n))]
+        low, high = np.nanquantile(drawn, (stats.LEVEL / 2, 1 - stats.LEVEL / 2))
+        found.append({"first": one, "second": other, "explainers": len(names), "n": n, "value": whole, "low": float(low),
+                      "high": float(high)})
     return found
 
 

@@ -274,7 +274,10 @@ class AuditStudy:
         trial |= self.flips(case, explain, rng)
         trial["pooling"] = self._poolings(seen)
         if main and self.metrics:
-            trial["metrics"] = judged_cases.judged(case.question, seen, self.explainers, self.metrics, self.seed, item.id)
+            def again(name: str, question: Question) -> Any:
+                return self.explainers[name](question, generator(self.seed, "explain", item.id, strength))
+
+            trial["metrics"] = judged_cases.judged(case.question, seen, again, self.metrics, self.seed, item.id)
         if main and {"recovery", "fidelity"} & set(self.trials):
             trial["recovery"] = self.recovery(case, explain, rng)
         return trial

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from whytrust.core import Floats, generator
+from whytrust.core import CoveredParts, Floats, generator
 from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
 from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge
-from whytrust.question import Question
+from whytrust.question import Memory, Question
 
 DRAWS = 5
 """Random scores that every explainer is compared with."""
@@ -27,11 +28,15 @@ def usable(metric: Metric, domain: str) -> str | None:
     return incompatible(about, "nothing", domain)
 
 
-def judged(question: Question, explained: Mapping[str, Explanation], explainers: Mapping[str, Any], metrics: Sequence[Metric],
-           seed: int, case: str) -> dict[str, Any]:
-    """By metric: each explainer's number, those of random scores, and who could not be judged, and why."""
-    chance = [generator(seed, "judged", case, i).standard_normal(question.d) for i in range(DRAWS)]
-    first = Judged(question, chance[0], "nothing")
+def judged(question: Question, explained: Mapping[str, Explanation], again: Callable[[str, Question], Explanation],
+           metrics: Sequence[Metric], seed: int, case: str) -> dict[str, Any]:
+    """By metric: each explainer's number, those of random scores, and who could not be judged, and why.
+
+    `again` has an explainer explain another question as it explained this one.
+    """
+    chance = [generator(seed, "judged", case, i) for i in range(DRAWS)]
+    randoms_of = [rng.standard_normal(question.d) for rng in chance]
+    first = Judged(hidden(question), randoms_of[0], "nothing", asked=question)
     found: dict[str, Any] = {}
     for metric in metrics:
         about = metric.about
@@ -43,10 +48,10 @@ def judged(question: Question, explained: Mapping[str, Explanation], explainers:
             if why is not None:
                 refused[name] = why
                 continue
-            one = first.with_scores(explanation.scores, goal, explain=_again(explainers[name], seed, case))
+            one = first.with_scores(explanation.scores, goal, explain=_again(again, name))
             values[name] = _value(metric, one, seed, case, refused, name)
-        randoms = [_value(metric, first.with_scores(scores, "nothing", explain=_always(scores)), seed, case, refused, "random")
-                   for scores in chance]
+        randoms = [_value(metric, first.with_scores(scores, "nothing", explain=anew(seed, case, i)), seed, case, refused,
+                          "random") for i, scores in enumerate(randoms_of)]
         found[about.name] = {"values": values, "random": randoms, "refused": refused, "higher": about.higher,
                              "wins": {name: _wins(value, randoms, about.higher) for name, value in values.items()}}
     return found
@@ -78,9 +83,23 @@ def goal_of(name: str, explanation: Explanation) -> str:
     return "contribution" if explanation.sense == "signed" else "ranking"
 
 
-def _again(explainer: Any, seed: int, case: str) -> Callable[[Question], Floats]:
-    return lambda question: np.asarray(explainer(question, generator(seed, "explain", case, "again")).scores)
+def hidden(question: Question) -> Question:
+    """The question as metrics ask it: columns of a row are hidden behind their means, not behind ever new training values.
+
+    Where one draw decides what a hidden column shows, true contributions look wrong.
+    """
+    parts = question.parts
+    if parts.deterministic or not isinstance(parts, CoveredParts) or parts.domain != "tabular":
+        return question
+    memory = Memory(question.memory.watched, original=question.original)
+    return replace(question, parts=parts.behind("mean", generator(0)), memory=memory)
 
 
-def _always(scores: Floats) -> Callable[[Question], Floats]:
-    return lambda question: scores
+def _again(again: Callable[[str, Question], Explanation], name: str) -> Callable[[Question], Floats]:
+    return lambda question: np.asarray(again(name, question).scores)
+
+
+def anew(seed: int, case: str | int, draw: int = 0) -> Callable[[Question], Floats]:
+    """Random scores know no input: asked again, they say something else."""
+    rng = generator(seed, "anew", case, draw)
+    return lambda question: rng.standard_normal(question.d)

@@ -43,8 +43,9 @@ class LabCase:
     def record(self) -> dict[str, Any]:
         """Every number, as plain data; a metric that fails on this input is told with its error."""
         errors: dict[str, str] = {}
-        found: dict[str, Any] = {"order": self._graded(None, errors)}
+        found: dict[str, Any] = {"order": self._graded(None, errors), "opposite": self._opposite(errors)}
         found["baseline"] = {baseline: self._graded(baseline, errors, hiding=True) for baseline in self.lab.baselines[1:]}
+        found["same"] = {baseline: self._same(baseline, errors) for baseline in self.lab.baselines[1:]}
         found["scale"] = self._graded(None, errors, scale=SCALE)
         found["constant"] = self._graded(None, errors, constant=CONSTANT)
         found["shared"] = self._shared(errors)
@@ -58,12 +59,26 @@ class LabCase:
         contenders = [self._contender(judged, self._spoiler(grade, scale)) for grade in GRADES]
         return self._values(contenders, errors, hiding)
 
+    def _opposite(self, errors: dict[str, str]) -> Values:
+        """By metric, the value of the truth, and of its opposite."""
+        judged = self._judged(self.lab, None)
+        return self._values([self._contender(judged, _itself), self._contender(judged, np.negative)], errors)
+
+    def _same(self, baseline: str, errors: dict[str, str]) -> Values:
+        """By metric, the values of the usual contenders, the truth behind the usual baseline among them, behind another."""
+        usual, judged = self._judged(self.lab, None), self._judged(self.lab, baseline)
+        truth = self.lab.truth(usual.question)
+        contenders = [judged.with_scores(self._spoiler(grade, 1.0)(truth)) for grade in GRADES]
+        return self._values(contenders, errors, hiding=True)
+
     def _shared(self, errors: dict[str, str]) -> Values:
         """By metric, of the model that adds the same to every class: the value of its truth, and of the truth without that."""
         if self.lab.shared:
             return {}
         other = shifted(self.lab)
-        judged = self._judged(other, None)
+        # What all classes share was learnt, too: the model before its training does not have it.
+        judged = replace(self._judged(other, None), untrained=other_weights(self.lab).model,
+                         relabelled=other_weights(other_weights(self.lab)).model)
 
         def without(question: Question) -> Floats:
             return self.lab.truth(replace(question, model=self.lab.model) if question.model is other.model else question)
@@ -103,7 +118,7 @@ class LabCase:
         found: Values = {}
         for metric in self.metrics:
             about = metric.about
-            unasked = (hiding and not about.hides) or (about.amounts and not self.lab.exact)
+            unasked = (hiding and not about.hides) or (not self.lab.exact and (about.amounts or "explain" in about.needs))
             if unasked or incompatible(about, "contribution", self.lab.domain):
                 continue
             try:
@@ -167,6 +182,9 @@ def _shape(judged: Judged, cut: str | None) -> tuple[int, ...] | None:
     if kind in ("grid", "tf"):
         rows, columns = (int(side) for side in sides.split("x"))
         return rows, columns
+    grid = getattr(parts, "grid", None)  # of a sound: stretches of time and bands
+    if grid is not None and int(np.prod(grid)) == judged.d:
+        return tuple(grid)
     labels = getattr(parts, "labels", None)
     return tuple(labels.shape) if parts.domain == "image" and labels is not None and labels.size == judged.d else (judged.d,)
 

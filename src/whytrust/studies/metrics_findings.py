@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,12 +17,12 @@ from whytrust.studies.metrics_cases import GRADES
 
 Outcome = Literal["passed", "failed", "undecided"]
 TESTS = {
-    "truth": "the truth comes before spoilt copies of it, and these before a random order",
-    "baseline": "the same whatever parts are hidden behind",
+    "truth": "the truth comes before spoilt copies of it and before its opposite, and these copies before a random order",
+    "baseline": "the same behind every baseline, and the same explanations are put in the same order behind all",
     "shared": "what every class has more of is seen, though no decision hangs on it",
     "scale": "scores in another unit are judged alike",
     "constant": "a constant added to every class changes no comparison",
-    "isolation": "scattered parts are not preferred to adjoining ones that tell as little",
+    "isolation": "scattered parts are judged like adjoining ones that tell as little",
     "halves": "two halves of the inputs rank alike",
 }
 """Every test, and what passes it."""
@@ -33,6 +34,8 @@ BOUGHT = 0.1
 AGREED = 0.75
 """Of pairs of contenders, the share that two halves must put in the same order."""
 HALVINGS = 200
+SEEN = 10
+"""Inputs after which a metric that has never told two things apart is called blind to their difference."""
 ROUNDING = 1e-10
 """Numbers that differ by no more are equal."""
 STEP = 1 / 6
@@ -68,6 +71,7 @@ class _Rate:
     test: str
     what: str
     difference: Difference
+    blind: bool = False  # were both equal on every input?
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,15 @@ def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], 
     found: list[Found] = []
     for lab, some in labs.items():
         for metric, about in abouts.items():
+            errors = [record["errors"][metric] for record in some if metric in record["errors"]]
+            if errors:
+                found.append(Found(metric, lab, "truth", "raised", "failed", math.nan, math.nan, math.nan, len(some),
+                                   f"it could not be tried: on {len(errors)} of {len(some)} inputs it raised {errors[0]}"))
+                continue
             values = _values([record["order"] for record in some], metric, about)
             if values is None:
                 continue
-            rates += _truth(metric, lab, "truth", "", values)
-            for baseline in some[0]["baseline"]:
-                behind = _values([record["baseline"][baseline] for record in some], metric, about)
-                rates += [] if behind is None else _truth(metric, lab, "baseline", f" behind {baseline}", behind)
+            rates += _of_truth(metric, lab, about, values, some)
             shared = _values([record["shared"] for record in some], metric, about)
             if shared is not None:
                 rates.append(_Rate(metric, lab, "shared", "the new truth before the old", _won(shared[:, 0], shared[:, 1])))
@@ -120,6 +126,32 @@ def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], 
             bought += [one for one in [_bought(metric, lab, about, values, some)] if one is not None]
             found.append(_halves(metric, lab, values, seed))
     return [*_judged(rates), *found, *_isolated(bought)]
+
+
+def _of_truth(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> list[_Rate]:
+    """How often the truth is found, behind the usual baseline and behind others, and how far a baseline changes the order."""
+    rates = _truth(metric, lab, "truth", "", values)
+    opposite = _values([record["opposite"] for record in some], metric, about)
+    if opposite is not None:
+        rates.append(_Rate(metric, lab, "truth", "the truth before its opposite", _won(opposite[:, 0], opposite[:, 1])))
+    for baseline in some[0]["baseline"]:
+        behind = _values([record["baseline"][baseline] for record in some], metric, about)
+        rates += [] if behind is None else _truth(metric, lab, "baseline", f" behind {baseline}", behind)
+        same = _values([record["same"][baseline] for record in some], metric, about)
+        if same is not None:
+            rates.append(_Rate(metric, lab, "baseline", f"pairs in the same order behind {baseline}", paired(
+                _alike(values, same), np.full(len(values), CHANCE), grain=1 / len(_pairs(values.shape[1])))))
+    return rates
+
+
+def _pairs(n: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(n) for j in range(i)]
+
+
+def _alike(one: Floats, other: Floats) -> Floats:
+    """By case, the share of pairs of contenders that both put in the same order; a tie in one of them counts by half."""
+    same = [1 - np.abs(_wins(one[:, i], one[:, j]) - _wins(other[:, i], other[:, j])) for i, j in _pairs(one.shape[1])]
+    return np.asarray(np.mean(same, axis=0))
 
 
 def _values(rows: Sequence[Mapping[str, Any]], metric: str, about: About) -> Floats | None:
@@ -147,12 +179,17 @@ def _truth(metric: str, lab: str, test: str, where: str, values: Floats) -> list
     between = range(1, len(GRADES) - 1)
     above = np.mean([_wins(values[:, 0], values[:, i]) for i in between], axis=0)
     below = np.mean([_wins(values[:, i], values[:, -1]) for i in between], axis=0)
-    return [_Rate(metric, lab, test, what + where, paired(wins, np.full(len(wins), CHANCE), grain=STEP))
+    return [_Rate(metric, lab, test, what + where, paired(wins, np.full(len(wins), CHANCE), grain=STEP), _blind(wins))
             for what, wins in (("the truth before spoilt copies", above), ("spoilt copies before a random order", below))]
 
 
+def _blind(wins: Floats) -> bool:
+    """Is there not one input on which the two differ?"""
+    return len(wins) >= SEEN and bool(np.all(wins == CHANCE))
+
+
 def _judged(rates: Sequence[_Rate]) -> list[Found]:
-    """Each rate beside a half: above it passes; below it, or as good as equal, fails."""
+    """Each rate beside a half: above it passes; below it, as good as equal, or the same number for everything, fails."""
     found: list[Found] = []
     for test in TESTS:
         some = [rate for rate in rates if rate.test == test]
@@ -165,12 +202,13 @@ def _judged(rates: Sequence[_Rate]) -> list[Found]:
             share, low, high = (float(np.clip(CHANCE + x, 0, 1)) for x in (d.value, d.low, d.high))
             outcome: Outcome = "undecided"
             words = f"{rate.what} in {_percent(share)} ({_percent(low)} to {_percent(high)}) of comparisons"
-            if p <= LEVEL and d.value > 0:
-                outcome = "passed"
-            elif p <= LEVEL:
-                outcome, words = "failed", f"{words}: more often the other way"
+            if rate.blind:
+                outcome, words = "failed", f"{rate.what}: it gives both the same number, whatever the input"
             elif p_same <= LEVEL:
                 outcome, words = "failed", f"{words}: as good as tossing a coin"
+            elif p <= LEVEL:
+                outcome = "passed" if d.value > 0 else "failed"
+                words += ": more often the other way" * (d.value < 0)
             found.append(Found(rate.metric, rate.lab, test, rate.what, outcome, share, low, high, d.n, words))
     return found
 
@@ -183,7 +221,7 @@ def _invariances(metric: str, lab: str, about: About, values: Floats, some: Sequ
         yield _exact(metric, lab, "scale", kept, "the same number for scores in another unit")
     raised = _values([record["constant"] for record in some], metric, about)
     if raised is not None:
-        pairs = [(i, j) for i in range(values.shape[1]) for j in range(i)]
+        pairs = _pairs(values.shape[1])
         kept = np.array([all(_same(_wins(v[i], v[j]), _wins(r[i], r[j])) for i, j in pairs)
                          for v, r in zip(values, raised, strict=True)])
         yield _exact(metric, lab, "constant", kept, "the same order of explanations with a constant added to every class")
@@ -236,12 +274,15 @@ def _halves(metric: str, lab: str, values: Floats, seed: int) -> Found:
     def agreement(kept: Any) -> float:
         means = [(side @ (counts * kept[:, None])) / np.maximum(side @ (there * kept[:, None]), 1e-300)
                  for side in (sides.astype(np.float64), (~sides).astype(np.float64))]
-        pairs = [(i, j) for i in range(values.shape[1]) for j in range(i)]
-        alike = [1 - np.abs(_wins(means[0][:, i], means[0][:, j]) - _wins(means[1][:, i], means[1][:, j])) for i, j in pairs]
-        return float(np.nanmean(alike))
+        wins = [np.array([_wins(mean[:, i], mean[:, j]) for i, j in _pairs(values.shape[1])]) for mean in means]
+        told = (wins[0] != CHANCE) | (wins[1] != CHANCE)  # what both halves find equal is no ranking
+        return float((1 - np.abs(wins[0] - wins[1]))[told].mean()) if told.any() else math.nan
 
-    whole = agreement(np.ones(n))
-    without = [agreement((np.arange(n) != i).astype(np.float64)) for i in range(n)]
+    whole = agreement(np.ones(n)) if there.any() else math.nan
+    without = [agreement((np.arange(n) != i).astype(np.float64)) for i in range(n)] if math.isfinite(whole) else []
+    if not math.isfinite(whole) or n < 2 or not np.isfinite(without).all():
+        return Found(metric, lab, "halves", "pairs that two halves order alike", "undecided", math.nan, 0.0, 1.0, n,
+                     "there is nothing that two halves of the inputs could rank alike")
     estimate = jackknife(whole, without, least=1.0)
     low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
     outcome: Outcome = "passed" if low > AGREED else "failed" if high < AGREED else "undecided"

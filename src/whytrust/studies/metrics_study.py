@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from whytrust.engine import Block, Result
@@ -34,7 +34,8 @@ class MetricsStudy:
                 "spec": {"metrics": dict(settings(self.metrics)), "labs": [lab.name for lab in self.labs], "cases": self.cases},
                 "about": {"labs": {lab.name: {"about": lab.about, "domain": lab.domain, "expected": lab.expected,
                                               "exact": lab.exact}
-                                   for lab in self.labs}, "command": self.command}}
+                                   for lab in self.labs}, "command": self.command,
+                          "metrics": {metric.about.name: asdict(metric.about) for metric in self.metrics}}}
 
     def blocks(self) -> list[Block]:
         """Inputs of one lab, ten at a time."""

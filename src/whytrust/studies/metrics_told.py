@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whytrust.measures import METRIC_NAMES
 from whytrust.measures.judged import About
 from whytrust.store import Store
 from whytrust.studies.metrics_findings import TESTS, Found, Outcome, findings
@@ -36,7 +35,7 @@ def admissions(found: Sequence[Found], domain: str, labs: Mapping[str, Mapping[s
 
 
 def _admission(metric: str, domain: str, mine: Sequence[Found]) -> Admission:
-    failed = [one for one in mine if one.outcome == "failed"]
+    failed = sorted((one for one in mine if one.outcome == "failed"), key=lambda one: one.test not in NEEDED)
     if failed:
         first = failed[0]
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
@@ -62,8 +61,7 @@ def told(store: Store, abouts: Mapping[str, About] | None = None) -> dict[str, A
     """Every number and sentence of a run, as plain data."""
     records = list(store.records())
     labs = store.manifest["about"]["labs"]
-    abouts = abouts or {name: metric.about for name, metric in METRIC_NAMES.items()}
-    asked = {name: abouts[name] for name in store.manifest["spec"]["metrics"] if name in abouts}
+    asked = abouts or {name: _read(one) for name, one in store.manifest["about"]["metrics"].items()}
     found = findings(records, asked, store.manifest["seed"])
     domains = [domain for domain in DOMAINS if any(lab["domain"] == domain for lab in labs.values())]
     admitted = [one for domain in domains for one in admissions(found, domain, labs)]
@@ -76,6 +74,12 @@ def told(store: Store, abouts: Mapping[str, About] | None = None) -> dict[str, A
             "settings": {"inputs a lab": store.manifest["spec"]["cases"], "labs": ", ".join(labs),
                          "seed": store.manifest["seed"]},
             "admitted": [one.__dict__ for one in admitted], "tests": [one.to_json() for one in found]}
+
+
+def _read(written: Mapping[str, Any]) -> About:
+    """What a metric said of itself when the run was made."""
+    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in written.items()}
+    return About(**plain)
 
 
 def _answers(admitted: Sequence[Admission], abouts: Mapping[str, About], domains: Sequence[str]) -> Any:

@@ -234,8 +234,6 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     for metric in judges:
         if (why := judged_cases.usable(metric, domain)) is not None:
             raise ValueError(why)
-    cut_of_lab = "grid:4x4" if domain == "image" and parts != "pixels" else None
-    admitted = tuple(one.__dict__ for one in admitting.admitted(judges, domain, cut_of_lab)) if judges else ()
     kept = (ks,) if isinstance(ks, int) else tuple(ks)
     named = _explainers(model, explainers, of_parts.get("background"), domain)
     cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
@@ -243,6 +241,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
                 "trials": [*chosen, *map(repr, judges)], "ks": list(kept), "draws": draws, "cut_on": cut_on,
                 "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
+    cut_of_lab = "grid:4x4" if domain == "image" and not (isinstance(parts, str) and parts == "pixels") else None
+    admitted = tuple(one.__dict__ for one in admitting.admitted(judges, domain, cut_of_lab)) if judges else ()
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
     return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
