@@ -7,7 +7,9 @@ import pytest
 
 import whytrust as wt
 from whytrust.cli import main
+from whytrust.measures import Roar
 from whytrust.measures.flipping import PixelFlipping
+from whytrust.universes import Universe
 
 WEIGHTS = np.random.default_rng(0).normal(size=(16, 3))
 PICTURES = list(np.random.default_rng(1).uniform(size=(5, 4, 4)))
@@ -153,3 +155,57 @@ def test_the_page_and_the_commands_show_it(tried, tmp_path, capsys):
                          (["diff", folder, folder], "wt.metrics")):
         assert main([*wrong, *(["--out", str(tmp_path / "none")] if wrong[0] == "metrics" else [])]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_rows_are_hidden_behind_means_so_that_true_contributions_are_perfect():
+    rows = np.random.default_rng(3).normal(size=(60, 4))
+    weights = np.array([1.0, -2.0, 0.5, 3.0])
+    model = wt.model(lambda batch: np.asarray(batch, float) @ weights, name="rows")
+
+    def truth(question, rng):
+        return wt.Explanation.of(question, "truth", weights * (rows[0] - rows.mean(axis=0)))
+
+    found = wt.measure(model, rows[0], truth, ["infidelity", "completeness", "faithfulness_correlation"], background=rows)
+    assert found.values["infidelity"]["function"][0] == pytest.approx(0, abs=1e-20)
+    assert found.values["completeness"]["function"][0] == pytest.approx(0, abs=1e-9)
+    assert found.values["faithfulness_correlation"]["function"][0] == pytest.approx(1)
+
+
+def test_a_baseline_moves_what_metrics_hide_and_not_what_explainers_say():
+    plain, noisy = (wt.measure(LINEAR, PICTURES, "occlusion", ["max_sensitivity", "model_randomisation"], baseline=one,
+                               untrained=LINEAR, **CUT) for one in (None, "noise"))
+    for metric in ("max_sensitivity", "model_randomisation"):
+        np.testing.assert_allclose(plain.values[metric]["occlusion"], noisy.values[metric]["occlusion"])
+    np.testing.assert_allclose(plain.values["model_randomisation"]["occlusion"], 1)
+
+
+def test_what_is_missing_is_told_before_anything_is_explained():
+    asked = []
+    model = wt.model(lambda batch: asked.append(len(batch)) or np.zeros((len(batch), 2)))
+    with pytest.raises(ValueError, match="needs truth="):
+        wt.measure(model, PICTURES[0], "lime", "pointing_game", **CUT)
+    assert sum(asked) <= 1
+
+
+def test_a_coin_survives_nowhere_for_certain():
+    covered = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shared = rng.random((1, 20)) < 0.5
+        wins = np.where(rng.random((8, 20)) < 0.7, shared, rng.random((8, 20)) < 0.5).astype(float)
+        low, high = wt.Multiverse("a > b", "m", tuple(Universe({}, row) for row in wins)).interval
+        covered.append(low <= 0.5 <= high)
+    assert np.mean(covered) > 0.85
+
+
+def test_roar_says_how_it_is_called():
+    for one in ("roar", Roar()):
+        with pytest.raises(ValueError, match=r"Roar\(\)\(train, learnt, tested\) by itself"):
+            wt.measure(LINEAR, PICTURES[0], "occlusion", one, **CUT)
+
+
+def test_a_metric_of_your_own_stands_trial_and_one_for_another_domain_is_refused():
+    found = wt.metrics([PixelFlipping(order="least", indicator="accuracy")], "text", cases=12)
+    assert [one["metric"] for one in found.findings["admitted"]] == ["pixel_flipping/least/accuracy"]
+    with pytest.raises(ValueError, match="word_deletion is for text inputs, and the labs asked for are of image inputs"):
+        wt.metrics("word_deletion", "image")

@@ -163,6 +163,15 @@ def test_their_metrics_stand_trial_in_our_lab(quantus):
     assert ("theirs", "baseline") not in said  # they hide pixels behind a baseline of their own
 
 
+def test_colour_pictures_with_channels_last_are_turned_for_them(quantus):
+    picture = np.random.default_rng(0).random((4, 4, 3))
+    weights = np.random.default_rng(1).normal(size=48)
+    model = wt.model(lambda batch: np.asarray(batch).reshape(len(batch), -1) @ weights, name="colours")
+    metric = FromQuantus(quantus.PixelFlipping(features_in_step=4, perturb_baseline="black", **QUIET), "theirs", higher=False)
+    found = wt.measure(model, picture, "occlusion", [metric], parts="pixels", fill=0.0)
+    assert np.isfinite(found.values["theirs"]["occlusion"]).all()
+
+
 def test_whatever_they_raise_is_told_of_the_metric(quantus):
     broken = FromQuantus(quantus.FaithfulnessCorrelation(nr_runs=3, subset_size=10**6, **QUIET))
     assert "FaithfulnessCorrelation of Quantus raised" in LabCase(Pictures(), 0, [broken]).record()["errors"][

@@ -114,3 +114,9 @@ def test_every_part_is_hidden_as_often_as_any_other():
 def test_what_are_no_sets_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         wrong()
+
+
+def test_the_best_scaling_does_not_turn_scores_round():
+    truth = np.array(WEIGHTS)
+    assert Infidelity(scaled=True)(judged(truth), rng()) == pytest.approx(0, abs=1e-20)
+    assert Infidelity(scaled=True)(judged(-truth), rng()) == Infidelity(scaled=True)(judged(0 * truth), rng()) > 1

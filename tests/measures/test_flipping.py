@@ -171,3 +171,14 @@ def test_long_walks_are_asked_in_batches_forgotten_and_the_same():
 def test_what_is_no_walk_is_refused(wrong):
     with pytest.raises(ValueError, match="must"):
         wrong()
+
+
+def test_a_label_that_is_wrong_from_the_start_cannot_be_lost():
+    case = Judged(Question(CheckedModel(two_classes), Bits(4), 1), np.arange(4.0), label=0)
+    assert math.isnan(PixelFlipping(indicator="accuracy")(case, rng()))
+    assert math.isnan(ImpactScore(2)(case, rng()))
+
+
+def test_a_model_without_labels_has_no_accuracy():
+    with pytest.raises(ValueError, match="pixel_flipping/accuracy watches the label, and model has one output"):
+        PixelFlipping(indicator="accuracy")(judged(WEIGHTS), rng())

@@ -101,3 +101,13 @@ def test_what_is_no_annotation_is_refused(truth):
 def test_what_is_no_distance_or_share_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         wrong()
+
+
+def test_what_stands_between_words_is_no_place():
+    text = "good bad ugly"
+    question = Question(CheckedModel(lambda texts: np.array([len(t) for t in texts], float)), TextParts.cut(text))
+    truth = np.arange(len(text)) < 4
+    assert RelevanceRank()(case([-1.0, -2.0, -3.0], truth, question), rng()) == 1
+    assert PointingGame()(case([0.0, -2.0, -3.0], truth, question), rng()) == 1
+    between = np.arange(len(text)) == 4
+    assert math.isnan(RelevanceRank()(case([1.0, 2.0, 3.0], between, question), rng()))

@@ -78,3 +78,21 @@ def test_bad_scores_and_no_inputs_are_refused():
     random = [Explained(one.parts, one.label, {"random": np.zeros(16)}) for one in inputs(4, 0)]
     with pytest.raises(ValueError, match="leave random out"):
         Roar()(train, random, random)
+
+
+def test_rows_of_a_table_may_be_frames():
+    pandas = pytest.importorskip("pandas")
+    from whytrust.domains.tabular import TableParts, TableStatistics
+
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"says": np.arange(60) % 2, "noise": rng.normal(size=60)})
+    statistics = TableStatistics.fit(frame)
+    some = [Explained(TableParts(frame.iloc[[i]], statistics), i % 2, {"truth": np.array([1.0, 0.0])}) for i in range(60)]
+
+    def fit(rows, labels, seed):
+        fitted = LogisticRegression(C=100).fit(rows, labels)
+        return fitted.predict_proba
+
+    found = Roar((0.5,))(fit, some, some)
+    assert found["truth"]["whole"] == 1.0
+    assert found["truth"]["accuracy"][0] < 0.8

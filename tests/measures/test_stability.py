@@ -108,3 +108,16 @@ def test_an_explainer_that_answers_otherwise_is_told():
 def test_what_is_no_neighbourhood_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         wrong()
+
+
+def test_explaining_again_asks_as_the_explainer_did_whatever_metrics_hide_parts_behind():
+    question = Question(LINEAR, ImageParts.cut(PICTURE, "grid:4x4", fill=0.0))
+    behind = Question(LINEAR, ImageParts.cut(PICTURE, "grid:4x4", fill=0.7))
+
+    def falls(asked):
+        return asked.original[0] - asked.score(~np.eye(16, dtype=bool), rng())
+
+    apart = Judged(behind, falls(question), explain=falls, asked=question, untrained=LINEAR)
+    plain = Judged(question, falls(question), explain=falls, untrained=LINEAR)
+    assert ModelRandomisation()(apart, rng()) == ModelRandomisation()(plain, rng()) == 1
+    assert MaxSensitivity()(apart, rng()) == MaxSensitivity()(plain, rng())

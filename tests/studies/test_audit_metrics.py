@@ -123,3 +123,18 @@ def test_the_section_says_whether_measures_agree(low, high, words):
 
 def test_two_explainers_have_no_ranking_to_speak_of():
     assert agreements(outcomes({"m": {"a": np.ones(5), "b": np.zeros(5)}, "n": {"a": np.ones(5), "b": np.zeros(5)}})) == []
+
+
+def test_labels_of_your_own_are_parts_of_an_audit_as_before():
+    labels = np.arange(64).reshape(8, 8) // 32
+    found = wt.audit(wt.model(CAUSE, name="planted"), list(CAUSE.inputs(2)), ["occlusion"], parts=labels, attack=ATTACK)
+    assert found.findings["counts"]["adversaries"] == 2
+
+
+def test_measures_of_noise_are_said_to_agree_about_as_often_as_chance_allows():
+    called = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        one = agreements(outcomes({m: {name: rng.normal(size=30) for name in "abcd"} for m in "mn"}))[0]
+        called += one["low"] > 0 or one["high"] < 0
+    assert called <= 9
