@@ -67,14 +67,16 @@ class ModelRandomisation:
         "model_randomisation", "how alike the explanation is to that of the same model before its training", False, ANY,
         "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "untrained"))
 
+    twin: ClassVar[str] = "untrained"
+
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
-        model = cast(CheckedModel, judged.untrained)
+        model = cast(CheckedModel, getattr(judged, self.twin))
         return abs(rank_correlation(judged.scores, explained(judged, model, (judged.asked or judged.question).parts)))
 
 
 @dataclass(frozen=True)
-class LabelRandomisation:
+class LabelRandomisation(ModelRandomisation):
     """Does the explanation change when the model has learnt shuffled labels by heart? (Adebayo et al. 2018)
 
     The size of the rank correlation of both; near 0 is better. It refutes and does not confirm: random scores pass.
@@ -83,11 +85,7 @@ class LabelRandomisation:
     about: ClassVar[About] = About(
         "label_randomisation", "how alike the explanation is to that of the same model trained on shuffled labels", False, ANY,
         "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "relabelled"))
-
-    def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
-        """From 0 to 1."""
-        model = cast(CheckedModel, judged.relabelled)
-        return abs(rank_correlation(judged.scores, explained(judged, model, (judged.asked or judged.question).parts)))
+    twin: ClassVar[str] = "relabelled"
 
 
 def explained(judged: Judged, model: CheckedModel, parts: Parts) -> Floats:

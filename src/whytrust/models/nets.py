@@ -25,14 +25,19 @@ def train_digits(images: Floats, labels: NDArray[Any], epochs: int = 12) -> Any:
         torch.manual_seed(0)
         net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
                             nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
-        inputs, targets = torch.from_numpy(digits_batch(images)), torch.from_numpy(np.asarray(labels, dtype=np.int64))
-        optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
-        for _ in range(epochs):
-            for part in torch.randperm(len(inputs)).split(64):
-                optimiser.zero_grad()
-                nn.functional.cross_entropy(net(inputs[part]), targets[part]).backward()
-                optimiser.step()
+        learn(net, digits_batch(images), labels, epochs, 3e-3)
     return net.eval()
+
+
+def learn(net: Any, images: Floats, labels: NDArray[Any], epochs: int, rate: float) -> None:
+    """Train a classifier in place, in batches of 64 that are drawn from torch's own stream."""
+    inputs, targets = torch.from_numpy(images), torch.from_numpy(np.asarray(labels, dtype=np.int64))
+    optimiser = torch.optim.Adam(net.parameters(), lr=rate)
+    for _ in range(epochs):
+        for part in torch.randperm(len(inputs)).split(64):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(net(inputs[part]), targets[part]).backward()
+            optimiser.step()
 
 
 def photo_batch(batch: Any) -> Any:

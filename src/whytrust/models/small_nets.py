@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from whytrust.backends.torch_modes import threads
 from whytrust.core import Floats, need
+from whytrust.models.nets import learn
 
 torch = need("torch", "torch")
 nn = torch.nn
@@ -36,14 +37,7 @@ def trained(kind: Kind, images: Floats, labels: NDArray[Any], epochs: int = 4, s
     net = untrained(kind, int(np.max(labels)) + 1, seed).train()
     with torch.random.fork_rng(devices=[]), threads(1):
         torch.manual_seed(seed + 1)
-        inputs = torch.from_numpy(np.asarray(images, dtype=np.float32))[:, None]
-        targets = torch.from_numpy(np.asarray(labels, dtype=np.int64))
-        optimiser = torch.optim.Adam(net.parameters(), lr=1e-3)
-        for _ in range(epochs):
-            for part in torch.randperm(len(inputs)).split(64):
-                optimiser.zero_grad()
-                nn.functional.cross_entropy(net(inputs[part]), targets[part]).backward()
-                optimiser.step()
+        learn(net, np.asarray(images, dtype=np.float32)[:, None], labels, epochs, 1e-3)
     return net.eval()
 
 
