@@ -30,12 +30,25 @@ ABOUT = {"metrics-fig1": "accuracy and score while pixels are hidden, Grad-CAM a
          "(Figure 2)"}
 
 
+SHORT = {"falls further than random": "further than random", "like the trained net's": "like the trained",
+         "like the same untrained net's on raw images": "like the untrained", "more like the latter": "more like the latter",
+         "lowest difference of the score (of the whole image's)": "lowest difference", "where, as n / N": "at n / N",
+         "mean Dice, furthest from n / N": "Dice off n / N by", "most important hidden": "first hidden"}
+
+
+def heading(words: str) -> str:
+    """A column's heading in few letters."""
+    for long, short in (("score left, ", "left, "), ("accuracy, ", "right, "), (" hidden", "")):
+        words = words.replace(long, short)
+    return SHORT.get(words, words)
+
+
 def told(found: dict[str, Any], kind: str, folder: Path) -> str:
     """Sentences, tables and figures of one run."""
     pieces = ["\n".join(_wrapped(f"- {one}") for one in found["answer"])]
     for table in found["tables"]:
-        title = table["title"]
-        pieces.append(f"#### {title}\n\n{rows([table['columns'], *[[str(cell) for cell in row] for row in table['rows']]])}")
+        cells = [[str(cell).replace(" to ", "–") for cell in row] for row in table["rows"]]
+        pieces.append(f"#### {table['title']}\n\n{rows([[heading(one) for one in table['columns']], *cells])}")
         if table["about"]:
             pieces.append(_wrapped(table["about"]))
     for name in FIGURES[kind]:
@@ -47,13 +60,27 @@ def told(found: dict[str, Any], kind: str, folder: Path) -> str:
     return "\n\n".join(pieces)
 
 
+SIGNS = {"passed": "+", "failed": "✗", "undecided": "?"}
+
+
 def tried(folder: str) -> str:
     """What the lie detector says: the answers, and a table a domain."""
     found = Tried.open(folder).findings
-    pieces = ["\n".join(_wrapped(f"- {one}") for one in found["answer"])]
-    pieces += [f"#### {table['title']}\n\n{rows([table['columns'], *table['rows']])}" for table in found["tables"]
-               if "which metrics pass" in table["title"]]
+    pieces = ["\n".join(_wrapped(f"- {one}") for one in found["answer"]),
+              _wrapped("A + is passed, ✗ failed and ? undecided, with the number of labs of which that is true; a dash is a test "
+                       "that the metric cannot be put to.")]
+    for one in found["matrices"]:
+        lines = [["metric", "may crown", *one["tests"]]]
+        lines += [[row["metric"], "yes" if row["admitted"] else "no", *map(_sign, row["cells"])] for row in one["rows"]]
+        pieces.append(f"#### {one['title']}\n\n{rows(lines)}")
     return "\n\n".join(pieces)
+
+
+def _sign(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "–"
+    sign = SIGNS[cell["outcome"]]
+    return sign if cell["outcome"] == "passed" else f"{sign} {cell['labs']}/{cell['of']}"
 
 
 def _wrapped(words: str) -> str:
