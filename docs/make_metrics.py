@@ -67,8 +67,8 @@ def tried(folder: str) -> str:
     """What the lie detector says: the answers, and a table a domain."""
     found = Tried.open(folder).findings
     pieces = ["\n".join(_wrapped(f"- {one}") for one in found["answer"]),
-              _wrapped("A + is passed, ✗ failed and ? undecided, with the number of labs of which that is true; a dash is a test "
-                       "that the metric cannot be put to.")]
+              _wrapped("A + is passed, ✗ failed and ? undecided, with the number of labs of which that is true; a dash is a "
+                       "test that the metric cannot be put to.")]
     for one in found["matrices"]:
         lines = [["metric", "may crown", *one["tests"]]]
         lines += [[row["metric"], "yes" if row["admitted"] else "no", *map(_sign, row["cells"])] for row in one["rows"]]
