@@ -60,7 +60,11 @@ def efficientnet_lite(number: int = 0) -> Any:
 
 
 def untrained_lite(number: int = 0, seed: int = 0) -> Any:
-    """EfficientNet-Lite with weights drawn after He et al. (2015), as it was before its training."""
+    """EfficientNet-Lite with weights drawn after He et al. (2015), as it was before its training.
+
+    Its batch normalisations have the means and spreads of one batch of noise, as while it is trained; as they are made, with 0
+    and 1, values grow from layer to layer until every ReLU6 is saturated, and no gradient comes back.
+    """
     package = need("efficientnet_lite_pytorch", "demo")
     with torch.random.fork_rng(devices=[]), threads(1):
         torch.manual_seed(seed)
@@ -68,4 +72,8 @@ def untrained_lite(number: int = 0, seed: int = 0) -> Any:
         for layer in net.modules():
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = 1.0
+        with torch.no_grad():
+            net.train()(torch.randn(8, 3, 224, 224))
     return net.eval()
