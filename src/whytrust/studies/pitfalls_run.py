@@ -6,6 +6,7 @@ finished or not.
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def reproduce(asked: Asked) -> Path:
                                  f"out for scikit-learn's, got {asked.data!r}")
             continue
         if part != "linear":
-            need("torch", "torch")
+            importlib.import_module("whytrust.models.small_nets")  # says at once where torch is missing
         engine.run(_study(part, asked, pictures), asked.folder / part, asked.jobs, label=f"reproducing, {part}")
     stores = opened(asked.folder)
     pitfalls_figures.draw(stores, asked.folder / "figures", asked.experiment)
