@@ -1,7 +1,7 @@
-"""The tables of docs/reproduce-metrics.md from runs: `python docs/make_metrics.py runs/mnist runs/photos runs/metrics-trial`.
+"""The tables of docs/reproduce-metrics.md: `python docs/make_metrics.py runs/mnist runs/photos runs/digits runs/metrics-trial`.
 
-The first two are of `whytrust reproduce metrics`, on digits and on photographs; the third is of `whytrust metrics`. Figures of
-digits and of numbers alone are copied; photographs are not.
+The first three are of `whytrust reproduce metrics`, on MNIST, on photographs and on scikit-learn's digits; the last is of `whytrust
+metrics`. Figures of numbers are copied; pictures are of scikit-learn's digits alone, for the others are other people's.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from make_lime import rows
 from make_tables import rewrite, small
 
 from whytrust.judging import Tried
-from whytrust.studies import pitfalls_run
+from whytrust.studies import pitfalls_figures, pitfalls_run
 
 PAGE = Path(__file__).parent / "reproduce-metrics.md"
-FIGURES = {"digits": ("metrics-fig3", "metrics-boxes", "metrics-fig4", "metrics-fig5", "metrics-fig6",
-                      "metrics-twins-deep-grad_cam"),
-           "photos": ("metrics-fig1", "metrics-fig4", "metrics-fig6")}
+FIGURES = {"mnist": ("metrics-fig4", "metrics-fig6"), "photos": ("metrics-fig4", "metrics-fig6"),
+           "digits": ("metrics-fig3", "metrics-boxes", "metrics-fig1", "metrics-fig4", "metrics-fig5", "metrics-fig6",
+                      "metrics-twins-deep-grad_cam")}
 ABOUT = {"metrics-fig1": "accuracy and score while pixels are hidden, Grad-CAM and random (Figure 1)",
          "metrics-fig3": "weight times pixel before and after the manipulation (Figure 3)",
          "metrics-boxes": "digits with their boxes (appendix, Figure 6)",
          "metrics-fig4": "pixel flipping with two baselines (Figure 4)", "metrics-fig5": "three maskings (Figure 5)",
          "metrics-fig6": "random masking among the pixels that Grad-CAM ranks first (Figure 6)",
-         "metrics-twins-deep-grad_cam": "Grad-CAM of an untrained net on raw and enhanced digits, and of the trained one "
-         "(Figure 2)"}
+         "metrics-twins-deep-grad_cam": "Grad-CAM, untrained and trained (Figure 2)"}
 
 
-SHORT = {"falls further than random": "further than random", "like the trained net's": "like the trained",
+SHORT = {"falls further than random": "falls further", "like the trained net's": "like the trained",
          "like the same untrained net's on raw images": "like the untrained", "more like the latter": "more like the latter",
          "lowest difference of the score (of the whole image's)": "lowest difference", "where, as n / N": "at n / N",
          "mean Dice, furthest from n / N": "Dice off n / N by", "most important hidden": "first hidden"}
@@ -38,13 +37,16 @@ SHORT = {"falls further than random": "further than random", "like the trained n
 
 def heading(words: str) -> str:
     """A column's heading in few letters."""
-    for long, short in (("score left, ", "left, "), ("accuracy, ", "right, "), (" hidden", "")):
+    for long, short in (("score left, ", "left "), ("accuracy, ", "right "), (" hidden", "")):
         words = words.replace(long, short)
     return SHORT.get(words, words)
 
 
-def told(found: dict[str, Any], kind: str, folder: Path) -> str:
+def told(kind: str, folder: Path) -> str:
     """Sentences, tables and figures of one run."""
+    stores = pitfalls_run.opened(folder)
+    found = pitfalls_run.findings(stores)
+    pitfalls_figures.draw(stores, folder / "figures", "all")
     pieces = ["\n".join(_wrapped(f"- {one}") for one in found["answer"])]
     for table in found["tables"]:
         cells = [[str(cell).replace(" to ", "–") for cell in row] for row in table["rows"]]
@@ -89,6 +91,7 @@ def _wrapped(words: str) -> str:
 
 
 if __name__ == "__main__":
-    parts = [f"### {title}\n\n{told(pitfalls_run.findings(pitfalls_run.opened(folder)), kind, Path(folder))}"
-             for title, kind, folder in (("MNIST", "digits", sys.argv[1]), ("Photographs", "photos", sys.argv[2]))]
-    rewrite(PAGE, "\n\n".join([*parts, f"### The metrics in the lie detector\n\n{tried(sys.argv[3])}"]) + "\n")
+    kinds = {"mnist": "MNIST", "photos": "Photographs", "digits": "scikit-learn's digits"}
+    parts = [f"### {title}\n\n{told(kind, Path(folder))}"
+             for (kind, title), folder in zip(kinds.items(), sys.argv[1:4], strict=True)]
+    rewrite(PAGE, "\n\n".join([*parts, f"### The metrics in the lie detector\n\n{tried(sys.argv[4])}"]) + "\n")
