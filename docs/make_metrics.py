@@ -1,6 +1,6 @@
 """The tables of docs/reproduce-metrics.md: `python docs/make_metrics.py runs/mnist runs/photos runs/digits runs/metrics-trial`.
 
-The first three are of `whytrust reproduce metrics`, on MNIST, on photographs and on scikit-learn's digits; the last is of `whytrust
+The first three are of `whytrust reproduce metrics`, on MNIST, photographs and scikit-learn's digits; the last is of `whytrust
 metrics`. Figures of numbers are copied; pictures are of scikit-learn's digits alone, for the others are other people's.
 """
 
