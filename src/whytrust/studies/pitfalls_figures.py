@@ -84,7 +84,7 @@ def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: S
             one.plot(100 * hidden, np.maximum(mean, LEAST), color=LOOKS[name][0], linestyle=LOOKS[name][1],
                      linewidth=2.2 if name == RANDOM else 1.4, label=CALLED[name])
         one.set_yscale("log")
-        one.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        one.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5, 7)))
         one.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.2g}".removeprefix("0")))
         one.yaxis.set_minor_formatter(ticker.NullFormatter())
         one.set_title(f"{baseline} baseline, {'accuracy' if what == 'right' else 'score'}", fontsize=9)
