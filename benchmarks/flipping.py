@@ -12,10 +12,8 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 for _library in ("OMP", "OPENBLAS", "MKL"):  # before numpy is imported
@@ -49,6 +47,7 @@ def _timed(name: str, which: str, steps: int, turns: int, goal: float | None) ->
     import torch
 
     import whytrust as wt
+    from benchmarks.turns import beside_bare
     from whytrust.core import generator
     from whytrust.domains.image import ImageParts
     from whytrust.measures.flipping import PixelFlipping
@@ -86,16 +85,10 @@ def _timed(name: str, which: str, steps: int, turns: int, goal: float | None) ->
         theirs = np.asarray(ways["quantus"]())[0]
         assert len(theirs) == steps
         assert np.isclose(theirs[-1], first.scores[-1], atol=1e-3)  # both end with nothing shown
-    times: dict[str, list[float]] = {way: [] for way in ways}
     with model.asking(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(turns):
-            for way, run in ways.items():
-                start = time.perf_counter()
-                run()
-                times[way].append(time.perf_counter() - start)
-    ratios = {way: median(a / b for a, b in zip(times[way], times["bare"], strict=True)) for way in ways if way != "bare"}
-    return {"job": f"{name}, {steps} steps", "bare_seconds": median(times["bare"]), "ratios": ratios, "goal": goal,
+        seconds, ratios = beside_bare(ways, turns)
+    return {"job": f"{name}, {steps} steps", "bare_seconds": seconds, "ratios": ratios, "goal": goal,
             "reached": goal is None or round(ratios["whytrust"], 2) <= goal}
 
 
@@ -142,5 +135,21 @@ def _peak(steps: int) -> float:
     return peak_of(lambda: PixelFlipping(steps=steps).curve(judged, generator(0)))
 
 
+def main() -> None:
+    """`python -m benchmarks.flipping` for this part alone; with a number of steps, the peak of one walk."""
+    if sys.argv[1:] and sys.argv[1].isdigit():
+        print(_peak(int(sys.argv[1])))
+        return
+    import torch
+
+    from benchmarks import kept, table
+
+    torch.set_num_threads(1)
+    code, found = kept.fingerprint(), measure("--quick" in sys.argv)
+    print(table.flipping_table(found))
+    if "--quick" not in sys.argv:
+        kept.keep_part("flipping", found, code)
+
+
 if __name__ == "__main__":
-    print(_peak(int(sys.argv[1])))
+    main()

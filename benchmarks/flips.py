@@ -7,9 +7,7 @@ answers to one step before it can ask the next. Methods take turns; the median o
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import torch
 
 import whytrust as wt
 from benchmarks import table
+from benchmarks.turns import beside_bare
 from whytrust.core import generator
 from whytrust.domains.image import ImageParts
 from whytrust.explanation import Explanation
@@ -66,15 +65,9 @@ def _job(name: str, demo_name: str, turns: int, goal: float | None) -> dict[str,
 
     ways: dict[str, Callable[[], Any]] = {"bare": bare, "whytrust": lambda: Flips()(case(), explain, generator(0)),
                                           "naive loop": lambda: _naive(case(), orders)}
-    times: dict[str, list[float]] = {way: [] for way in ways}
     with model.asking():
-        for _ in range(turns):
-            for way, run in ways.items():
-                start = time.perf_counter()
-                run()
-                times[way].append(time.perf_counter() - start)
-    ratios = {way: median(a / b for a, b in zip(times[way], times["bare"], strict=True)) for way in ways if way != "bare"}
-    return {"job": name, "bare_seconds": median(times["bare"]), "ratios": ratios, "asked": first["asked"],
+        seconds, ratios = beside_bare(ways, turns)
+    return {"job": name, "bare_seconds": seconds, "ratios": ratios, "asked": first["asked"],
             "distinct": first["distinct"], "goal": goal, "reached": goal is None or round(ratios["whytrust"], 2) <= goal}
 
 

@@ -43,6 +43,6 @@ def test_where_the_rest_is_linear_the_scores_add_up():
     assert found.sense == "signed"
 
 
-def test_texts_have_no_places():
+def test_it_is_in_the_catalogue_as_a_contribution():
     assert LinearApproximation().name == "linear_approximation"
     assert NAMES["linear_approximation"].goal == "contribution"

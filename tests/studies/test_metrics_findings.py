@@ -1,5 +1,7 @@
 """The lie detector on made-up numbers whose verdict is known, and on the lab's smallest models."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from whytrust.lab import Pictures, Reviews
 from whytrust.measures import METRIC_NAMES
 from whytrust.measures.judged import About
 from whytrust.studies.metrics_cases import GRADES, LabCase, scattered_and_adjoining
-from whytrust.studies.metrics_findings import findings
+from whytrust.studies.metrics_findings import TESTS, findings
 from whytrust.studies.metrics_told import admissions, outcome_of
 
 ABOUT = About("made_up", "a made-up metric", True, ("contribution",), "performance", "faithfulness", "nobody")
@@ -38,6 +40,12 @@ def outcomes(some, about=ABOUT):
 
 def noise(rng):
     return rng.normal(size=len(GRADES))
+
+
+def test_the_docs_have_every_test_in_its_own_words():
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, words in TESTS.items():
+        assert f"| {name} | {words} |" in page
 
 
 def test_a_perfect_metric_passes_everything():

@@ -78,9 +78,13 @@ def _reproduce(options: argparse.Namespace) -> int:
     return asked[options.paper](options)
 
 
+def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """What was said; the rest is left to what is usual."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
 def _fragile(options: argparse.Namespace) -> int:
-    given = {name: value for name in ("data", "scale", "out", "jobs", "seed", "samples", "candidates", "quality", "variant",
-                                           "racing") if (value := getattr(options, name)) is not None}
+    given = _given(options, "data", "scale", "out", "jobs", "seed", "samples", "candidates", "quality", "variant", "racing")
     if options.models is not None:
         given["models"] = tuple(name.strip() for name in options.models.split(",") if name.strip())
     asked = fragile_run.Asked(options.experiment, **given)
@@ -94,9 +98,7 @@ def _fragile(options: argparse.Namespace) -> int:
 
 
 def _lime(options: argparse.Namespace) -> int:
-    given = {name: value for name in ("data", "scale", "out", "jobs", "seed", "samples")
-             if (value := getattr(options, name)) is not None}
-    asked = lime_run.Asked(options.experiment, **given)
+    asked = lime_run.Asked(options.experiment, **_given(options, "data", "scale", "out", "jobs", "seed", "samples"))
     try:
         lime_run.lime(asked)
     except KeyboardInterrupt:
@@ -106,8 +108,7 @@ def _lime(options: argparse.Namespace) -> int:
 
 
 def _metrics(options: argparse.Namespace) -> int:
-    given = {name: value for name in ("data", "scale", "out", "jobs", "seed") if (value := getattr(options, name)) is not None}
-    asked = pitfalls_run.Asked(options.experiment, **given)
+    asked = pitfalls_run.Asked(options.experiment, **_given(options, "data", "scale", "out", "jobs", "seed"))
     try:
         pitfalls_run.reproduce(asked)
     except KeyboardInterrupt:
