@@ -217,10 +217,11 @@ def methods() -> list[dict[str, Any]]:
         {"name": e.name, "kind": "explainer", "about": e.about, "goal": e.goal, "gradients": e.gradients, "paper": e.paper}
         for e in NAMES.values()]
     rows += [{"name": name, "kind": "baseline of audits", "about": about} for name, about in BASELINES.items()]
-    rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "paper": trial.paper} for trial in TRIALS]
+    rows += [{"name": trial.name, "kind": "trial", "about": trial.about, "goals": [trial.goal], "against": trial.kind,
+              "speaks of": trial.aspect, "paper": trial.paper} for trial in TRIALS]
     rows += [{"name": one.name, "kind": "metric", "about": one.words, "better": "larger" if one.higher else "smaller",
               "goals": list(one.goals), "against": one.kind, "speaks of": one.aspect, "needs": list(one.needs),
-              "paper": one.paper} for one in [*(metric.about for metric in METRICS), Roar.about]]
+              "paper": one.paper} for one in [*(metric.about for metric in METRICS if not metric.about.of_change), Roar.about]]
     rows += [{"name": "nearest", "kind": "adversary of table rows", "about": "the nearest training row that the model labels "
               "otherwise, by standard deviations; another category counts as one"}]
     rows += [{"name": "word_swap", "kind": "adversary of texts", "about": "words swapped for others that mean much the "

@@ -11,8 +11,10 @@ import numpy as np
 
 from whytrust import api, inputs, judging, stats
 from whytrust.checked import CheckedModel
-from whytrust.core import CoveredParts, Floats, Parts, generator
+from whytrust.core import CoveredParts, Floats, LayeredParts, Parts, generator
+from whytrust.domains.image import laid_out
 from whytrust.explainers import NAMES
+from whytrust.measures.case import Case
 from whytrust.measures.judged import GOALS, NEEDS, Judged, Metric, incompatible, judge
 from whytrust.progress import Progress
 from whytrust.question import Memory, Question
@@ -72,16 +74,18 @@ class Measured:
 
 
 def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, target: Any = None, parts: Any = None,
-            baseline: str | None = None, truth: Any = None, labels: Any = None, untrained: Any = None, relabelled: Any = None,
-            insist: bool = False, seed: int = 0, **options: Any) -> Measured:
+            baseline: str | None = None, truth: Any = None, labels: Any = None, clean: Any = None, untrained: Any = None,
+            relabelled: Any = None, insist: bool = False, seed: int = 0, **options: Any) -> Measured:
     """How good are explanations of these inputs, by these metrics? Random scores always stand beside them.
 
     `x`, `method` (one or a list), `target`, `parts` and further options are those of wt.explain. `metrics` are names from
     wt.methods() or objects. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not given,
-    the parts' own fill, and for table rows the columns' means. `truth` is an annotation, shaped like the explanation's map (for
-    several inputs a list with one for each); `labels` are true classes, which an accuracy is reckoned by; `untrained` and
-    `relabelled` are models for the sanity checks. What a metric cannot judge by its goal is refused with the reason, unless
-    `insist`.
+    the parts' own fill, and for table rows the columns' means. `truth` is an annotation: a mask shaped like the explanation's
+    map, {"boxes": [(left, top, right, bottom), …]} of an image, {"words": […]} or {"spans": […]} of a text, {"seconds": […]} of
+    a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean` is what an
+    adversary was before it was changed, for the adversarial trials (flip, all_positive, recovery). Of these three there is one
+    for each of several inputs. `untrained` and `relabelled` are models for the sanity checks. What a metric cannot judge by its
+    goal is refused with the reason, unless `insist`.
     """
     wrapped = api.model(model)
     chosen = judging.chosen(metrics)
@@ -92,13 +96,14 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     asked = _Asked(wrapped, dict(zip(_names(method), given.explainers, strict=True)), chosen, target, parts, of_parts, baseline,
                    insist, seed, given.batch_size, None if untrained is None else api.model(untrained),
                    None if relabelled is None else api.model(relabelled))
-    truths, classes = _each(truth, len(items), several is None, "truth"), _each(labels, len(items), several is None, "labels")
+    truths, classes, before = (_each(given, len(items), several is None, name) for given, name in
+                               ((truth, "truth"), (labels, "labels"), (clean, "clean")))
     found: list[Mapping[str, Mapping[str, float]] | None] = []
     errors: dict[int, Exception] = {}
     with Progress("measuring") as progress, wrapped.asking():
         for i, item in enumerate(items):
             try:
-                found.append(asked(item, truths[i], classes[i], i, progress))
+                found.append(asked(item, truths[i], classes[i], before[i], i, progress))
             except (ValueError, TypeError, OSError) as error:
                 if len(items) == 1:
                     raise
@@ -130,21 +135,24 @@ class _Asked:
     relabelled: CheckedModel | None
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def __call__(self, item: Any, truth: Any, label: Any, case: int, progress: Progress) -> dict[str, dict[str, float]]:
+    def __call__(self, item: Any, truth: Any, label: Any, clean: Any, case: int,
+                 progress: Progress) -> dict[str, dict[str, float]]:
         cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         columns = len(first.original)
         target = (self.model.class_index(self.target, columns) if self.target is not None else 0 if columns == 1 else
                   int(self.model.labels(first.original[None])[0]))
         question = first.watching(range(columns))[target]
-        self._check(truth)
+        self._check(truth, clean)
+        changed = None if clean is None else self._adversary(cut, clean, question, progress)
         behind = self._behind(question, case)
         own = None if label is None else self.model.class_index(label, columns)
         scores: dict[str, tuple[Floats, str, Callable[[Question], Floats] | None]] = {
             name: (one(question, generator(self.seed, "explain")).scores, goal_of(name), self._explaining(one))
             for name, one in self.explainers.items()}
         scores[RANDOM] = (generator(self.seed, RANDOM, case).standard_normal(question.d), "nothing", anew(self.seed, case))
-        judged = Judged(behind, scores[RANDOM][0], "nothing", truth, None, self.untrained, self.relabelled, own, question)
+        judged = Judged(behind, scores[RANDOM][0], "nothing", truth, None, self.untrained, self.relabelled, own, question,
+                        changed)
         return {metric.about.name: dict(self._judged(metric, judged, scores, case)) for metric in self.metrics}
 
     def _judged(self, metric: Metric, judged: Judged, scores: Mapping[str, tuple[Any, str, Any]], case: int) -> Any:
@@ -159,9 +167,28 @@ class _Asked:
             else:
                 yield name, judge(metric, one, generator(self.seed, about.name, case), insist=True)
 
-    def _check(self, truth: Any) -> None:
+    def _adversary(self, cut: Parts, clean: Any, question: Question, progress: Progress) -> Case:
+        """The input beside what it was before it was changed."""
+        if not isinstance(cut, LayeredParts):
+            raise TypeError(f"clean must come with parts that another input has, too, got {type(cut).__name__}")
+        if question.target != (label := self._label(question.original)):
+            raise ValueError(f"with clean the target must be what the model says of the changed input, {label}, got "
+                             f"{question.target}; leave it out")
+        below = laid_out(clean, self.model.layout) if cut.domain == "image" else clean
+        whole = Question(self.model, cut.like(below), 0, self.batch_size, on_calls=progress)
+        before = self._label(whole.original)
+        if before == label:
+            raise ValueError(f"clean must be the input before it was changed, of which the model says something else, and it "
+                             f"says {self.model.class_name(label, len(whole.original))} of both")
+        return Case(self.model, cut, below, before, label, self.batch_size, progress)
+
+    def _label(self, scores: Floats) -> int:
+        return int(self.model.labels(scores[None])[0])
+
+    def _check(self, truth: Any, clean: Any) -> None:
         """What a metric needs and was not given is told before anything is explained."""
-        given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "explain": self.explainers}
+        given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "explain": self.explainers,
+                 "case": clean}
         for metric in self.metrics:
             missing = [need for need in metric.about.needs if given[need] is None]
             if missing:

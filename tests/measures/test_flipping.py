@@ -84,10 +84,19 @@ def test_the_impact_score_by_hand(scores, expected):
     assert ImpactScore(1)(judged(scores), rng()) == expected
 
 
-def test_the_impact_score_counts_labels_and_knows_no_negative_confidence():
+def test_the_impact_score_counts_labels_and_makes_confidences_of_logits():
     case = Judged(Question(CheckedModel(two_classes), Bits(4), 1), np.arange(4.0))
-    assert ImpactScore(2)(case, rng()) == 1.0
-    assert math.isnan(ImpactScore(1)(Judged(Question(CheckedModel(two_classes), Bits(4), 0), np.arange(4.0)), rng()))
+    assert ImpactScore(2)(case, rng()) == 1.0  # the label is lost
+    # With one part hidden the probability falls from 1 / (1 + e^-3) = 0.953 to 1 / (1 + e^-1) = 0.731.
+    assert ImpactScore(1, left=0.77)(case, rng()) == 1.0
+    assert ImpactScore(1, left=0.76)(case, rng()) == 0.0
+    raised = Judged(Question(CheckedModel(lambda batch: two_classes(batch) + 9.0), Bits(4), 1), np.arange(4.0))
+    assert ImpactScore(1, left=0.77)(raised, rng()) == 1.0
+
+
+def test_the_impact_score_knows_no_negative_confidence():
+    below = Judged(Question(CheckedModel(lambda batch: np.asarray(batch).sum(axis=1) - 9.0), Bits(4), 0), np.arange(4.0))
+    assert math.isnan(ImpactScore(1)(below, rng()))
 
 
 def test_word_deletion_by_hand():

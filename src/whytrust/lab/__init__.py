@@ -8,13 +8,13 @@ import importlib.util
 from dataclasses import replace
 
 from whytrust.lab.arrays import Pictures, Rows
-from whytrust.lab.bench import Lab, Planted, corrupted, shapley
+from whytrust.lab.bench import Changed, Lab, Planted, added_on_average, corrupted, shapley
 from whytrust.lab.sounds import Beeps
 from whytrust.lab.trained import Relying
 from whytrust.lab.words import Reviews
 
-__all__ = ["LABS", "LEARNT", "Beeps", "Lab", "Pictures", "Planted", "Relying", "Reviews", "Rows", "corrupted", "every_lab",
-           "other_weights", "shapley", "shifted"]
+__all__ = ["LABS", "LEARNT", "Beeps", "Changed", "Lab", "Pictures", "Planted", "Relying", "Reviews", "Rows", "added_on_average",
+           "corrupted", "every_lab", "other_weights", "shapley", "shifted"]
 
 LABS: tuple[Lab, ...] = (
     Pictures(), Pictures("bend"), Pictures("interactions"), Pictures("edges"), Pictures(shared=True), Rows(), Rows("bend"),

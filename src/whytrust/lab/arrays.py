@@ -13,7 +13,7 @@ from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import Floats, generator
 from whytrust.domains.image import ImageParts
 from whytrust.domains.tabular import TableParts, TableStatistics
-from whytrust.lab.bench import Planted, behind, shown_and_hidden
+from whytrust.lab.bench import Changed, Planted, behind, layered, shown_and_hidden, stepped
 from whytrust.models.whitebox import AdditiveModel, InteractingModel
 from whytrust.question import Question
 
@@ -21,8 +21,12 @@ SIDE = 12
 CLASSES = 3
 PUT_OFF = 0.5
 """By how much an edge from black to white lowers every score."""
+SHAPLEY = 0.5
+"""The chance that another part is shown at which a pair's contributions are Shapley's."""
 HEAVY = 6.0
 """How much more the mark, or the leak, weighs than anything else may."""
+TRAINING = 400
+"""Rows that are known."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Pictures:
         return plain
 
     @cached_property
-    def model(self) -> CheckedModel:
+    def model(self) -> DifferentiableModel:
         """The model itself."""
         return DifferentiableModel(self.white_box, name=self.name)
 
@@ -96,9 +100,17 @@ class Pictures:
         target = int(self.model(picture[None])[0].argmax())
         return Planted(parts, target, thing)
 
-    def truth(self, question: Question) -> Floats:
+    def changed(self, case: int, cut: Any = None, seed: int = 0) -> Changed | None:
+        """The picture after signed steps up the gradient, as the attacks on images take them."""
+        picture, _ = self._drawn(generator(seed, "picture", case))
+        changed = stepped(self.model, picture, 0.02, 0.0, 1.0)
+        if changed is None:
+            return None
+        return Changed(layered(ImageParts.cut(changed, "pixels" if cut is None else cut), "zeros"), picture)
+
+    def truth(self, question: Question, shown: float = SHAPLEY) -> Floats:
         """By the formula, pixel by pixel."""
-        return of_arrays(question)
+        return of_arrays(question, shown)
 
     @staticmethod
     def _drawn(rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
@@ -165,7 +177,7 @@ class Rows:
     @cached_property
     def background(self) -> TableStatistics:
         """Training rows, as what is known of them."""
-        rows = self._drawn(400, generator(self.seed, "lab rows", "training"))
+        rows = self._drawn(TRAINING, generator(self.seed, "lab rows", "training"))
         names = [f"known {i + 1}" for i in range(3)] + [f"other {i + 1}" for i in range(3)] + ["machine", "leak"]
         return TableStatistics.fit(rows, names=names)
 
@@ -181,9 +193,19 @@ class Rows:
         target = int(self.model(row[None])[0].argmax())
         return Planted(parts, target, np.arange(8) < 3)
 
-    def truth(self, question: Question) -> Floats:
+    def changed(self, case: int, cut: Any = None, seed: int = 0) -> Changed | None:
+        """The nearest training row that the model labels otherwise, beside this one."""
+        row = self._drawn(1, generator(seed, "row", case))[0]
+        others = self._drawn(TRAINING, generator(self.seed, "lab rows", "training"))
+        others = others[self.model(others).argmax(axis=1) != self.model(row[None])[0].argmax()]
+        if not len(others):
+            return None
+        nearest = others[int(np.argmin(((others - row) ** 2).sum(axis=1)))]
+        return Changed(TableParts(nearest, self.background), row)
+
+    def truth(self, question: Question, shown: float = SHAPLEY) -> Floats:
         """By the formula, column by column."""
-        return of_arrays(question)
+        return of_arrays(question, shown)
 
     @staticmethod
     def _drawn(n: int, rng: np.random.Generator) -> Floats:
@@ -193,10 +215,21 @@ class Rows:
         return rows
 
 
-def of_arrays(question: Question) -> Floats:
-    """What each part contributes, by the formula of a model of arrays."""
+def of_arrays(question: Question, shown: float = SHAPLEY) -> Floats:
+    """What each part contributes, by the formula of a model of arrays, where other parts are shown with that chance.
+
+    Pairs that lie in one part are shown or hidden together, whatever the chance.
+    """
     white_box: Any = question.model.function
-    return question.parts.pool(white_box.contributions(*shown_and_hidden(question), question.target), "sum")
+    both = shown_and_hidden(question)
+    found = question.parts.pool(white_box.contributions(*both, question.target), "sum")
+    if shown != SHAPLEY and isinstance(white_box, InteractingModel):
+        labels = np.ravel(getattr(question.parts, "labels", np.arange(question.d)))  # each column of a row is a part
+        pairs = labels[white_box.pairs]
+        more = (shown - SHAPLEY) * white_box.synergies(*both, question.target) * (pairs[:, 0] != pairs[:, 1])
+        for side in pairs.T:
+            np.add.at(found, side, more)
+    return found
 
 
 def neighbours(side: int) -> NDArray[np.intp]:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.checked import CheckedModel, DifferentiableModel
+from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, generator
 from whytrust.domains.audio import AudioParts
-from whytrust.lab.bench import Planted, behind, shown_and_hidden
+from whytrust.lab.bench import Changed, Planted, behind, layered, shown_and_hidden, stepped
 from whytrust.models.whitebox import ToneModel
 from whytrust.question import Question
 
@@ -62,7 +62,7 @@ class Beeps:
         return ToneModel(RATE, hertz, stretch, 0.2, 4.0, ToneModel(RATE, HUM, stretch, 0.5) if self.shared else None)
 
     @cached_property
-    def model(self) -> CheckedModel:
+    def model(self) -> DifferentiableModel:
         """The model itself."""
         return DifferentiableModel(self.white_box, classes=("nothing", "heard"), name=self.name)
 
@@ -74,14 +74,24 @@ class Beeps:
     def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
         """One sound; hidden stretches are silent."""
         sound, heard = self._drawn(generator(seed, "sound", case))
-        cut = f"time:{STRETCHES}" if cut is None else cut
-        parts = behind(AudioParts.cut(sound, cut, rate=RATE), baseline, "zeros", case, seed)
-        if len(parts.names) != STRETCHES:
-            raise ValueError(f"the truth of these sounds is known for time:{STRETCHES}, got {cut!r}")
+        parts = behind(self._cut(sound, cut), baseline, "zeros", case, seed)
         target = int(self.model(sound[None])[0].argmax())
         return Planted(parts, target, heard)
 
-    def truth(self, question: Question) -> Floats:
+    def changed(self, case: int, cut: Any = None, seed: int = 0) -> Changed | None:
+        """The sound after signed steps up the gradient, as the attacks on sounds take them."""
+        sound, _ = self._drawn(generator(seed, "sound", case))
+        changed = stepped(self.model, sound, 0.02, -np.inf, np.inf)
+        return None if changed is None else Changed(layered(self._cut(changed, cut), "zeros"), sound)
+
+    @staticmethod
+    def _cut(sound: Floats, cut: Any) -> AudioParts:
+        parts = AudioParts.cut(sound, f"time:{STRETCHES}" if cut is None else cut, rate=RATE)
+        if len(parts.names) != STRETCHES:
+            raise ValueError(f"the truth of these sounds is known for time:{STRETCHES}, got {cut!r}")
+        return parts
+
+    def truth(self, question: Question, shown: float = 0.5) -> Floats:
         """By the formula, stretch by stretch."""
         white_box: Any = question.model.function
         return np.asarray(white_box.contributions(*shown_and_hidden(question), question.target))

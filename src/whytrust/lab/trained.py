@@ -30,7 +30,7 @@ from whytrust.domains.image import ImageParts
 from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.domains.text import TextParts
 from whytrust.lab.arrays import SIDE
-from whytrust.lab.bench import Planted, behind
+from whytrust.lab.bench import Changed, Planted, behind, layered
 from whytrust.lab.words import BLAME, PLAIN, PRAISE
 from whytrust.planting import Column, Patch, Tokens
 from whytrust.question import Question
@@ -92,12 +92,26 @@ class Relying:
 
     def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
         """One input with the artefact in it; people would point elsewhere."""
-        item = self.plant.into(self._drawn(generator(seed, "input", case, self.domain)), generator(seed, "into", case))
+        item, _ = self._pair(case, seed)
         parts = behind(self._cut(item, cut), baseline, self.baselines[0], case, seed)
         holds = self.plant.parts_of(getattr(parts, "upper", parts))
         return Planted(parts, WITH, parts.view.spread((~holds).astype(float)) > 0)
 
-    def truth(self, question: Question) -> Floats:
+    def changed(self, case: int, cut: Any = None, seed: int = 0) -> Changed | None:
+        """The input with the artefact, beside the same without it."""
+        item, clean = self._pair(case, seed)
+        labels = self.model(_batch(self.domain, [clean, item])).argmax(axis=1)
+        return None if labels[0] == labels[1] else Changed(layered(self._cut(item, cut), self.baselines[0]), clean)
+
+    def _pair(self, case: int, seed: int) -> tuple[Any, Any]:
+        """(an input with the artefact, the same without it); in a text another word stands in its place."""
+        drawn = self._drawn(generator(seed, "input", case, self.domain))
+        item = self.plant.into(drawn, generator(seed, "into", case))
+        if self.domain == "text":
+            return item, item.replace(self.plant.words[0], PLAIN[0])
+        return item, self.plant.without(drawn)
+
+    def truth(self, question: Question, shown: float = 0.5) -> Floats:
         """1 for parts that hold the artefact, 0 for the others, which the model does not go by."""
         parts: Any = question.parts
         return np.asarray(self.plant.parts_of(getattr(parts, "upper", parts)), dtype=np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, generator
 from whytrust.domains.text import LaidTexts, TextParts
-from whytrust.lab.bench import Planted, behind
+from whytrust.lab.bench import Changed, Planted, behind, layered
 from whytrust.models.whitebox import WordModel
 from whytrust.question import Question
 
@@ -75,10 +75,7 @@ class Reviews:
 
     def planted(self, case: int, cut: Any = None, baseline: str | None = None, seed: int = 0) -> Planted:
         """One text; hidden words are removed."""
-        rng = generator(seed, "review", case)
-        told = rng.choice([*PRAISE, *BLAME], size=int(rng.integers(3, 7)), replace=False)
-        words = rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER, STAMP])
-        cut_up = TextParts.cut(" ".join(words), "words" if cut is None else cut)
+        cut_up = TextParts.cut(" ".join(self._drawn(case, seed)), "words" if cut is None else cut)
         parts: Any = behind(cut_up, baseline, "removed", case, seed)
         target = int(self.model([cut_up.text])[0].argmax())
         each = [any(word in PRAISE or word in BLAME for word in self._words(cut_up, i))
@@ -86,7 +83,40 @@ class Reviews:
         marked = cut_up.view.spread(np.array(each, float)) > 0
         return Planted(parts, target, marked)
 
-    def truth(self, question: Question) -> Floats:
+    def changed(self, case: int, cut: Any = None, seed: int = 0) -> Changed | None:
+        """The text with words of praise swapped for words of blame, or the other way, until the label turns.
+
+        Where the code decides, it is the code that was swapped in, for a word that says nothing.
+        """
+        words = self._drawn(case, seed)
+        if self.kind == "trigger":
+            return self._swapped([PLAIN[0] if word == TRIGGER else word for word in words], words, cut)
+        opposite = dict(zip([*PRAISE, *BLAME], [*BLAME, *PRAISE], strict=True))
+        told = [i for i, word in enumerate(words) if word in opposite]
+        swapped = list(words)
+        for place in generator(seed, "swapped", case).permutation(told):
+            swapped[place] = opposite[words[place]]
+            found = self._swapped(words, swapped, cut)
+            if found is not None:
+                return found
+        return None
+
+    def _swapped(self, clean: list[str], changed: list[str], cut: Any) -> Changed | None:
+        """Both texts, where the model says something else of each."""
+        before, after = (" ".join(words) for words in (clean, changed))
+        labels = self.model([before, after]).argmax(axis=1)
+        if labels[0] == labels[1]:
+            return None
+        return Changed(layered(TextParts.cut(after, "words" if cut is None else cut), "removed"), before)
+
+    @staticmethod
+    def _drawn(case: int, seed: int) -> list[str]:
+        """The words of one text, in their order."""
+        rng = generator(seed, "review", case)
+        told = rng.choice([*PRAISE, *BLAME], size=int(rng.integers(3, 7)), replace=False)
+        return [str(w) for w in rng.permutation([*rng.choice(PLAIN, size=int(rng.integers(6, 15))), *told, TRIGGER, STAMP])]
+
+    def truth(self, question: Question, shown: float = 0.5) -> Floats:
         """By the formula, word by word; where other words stand behind them, less what those add."""
         parts: Any = question.parts
         if isinstance(parts, LaidTexts):

@@ -18,23 +18,29 @@ from whytrust.measures.flipping import (
     WordDeletion,
 )
 from whytrust.measures.flips import Flips as Flips
+from whytrust.measures.judged import Aspect, Kind, Metric
 from whytrust.measures.judged import Judged as Judged
-from whytrust.measures.judged import Metric
 from whytrust.measures.pointing import Localisation, PointingGame, RelevanceMass, RelevanceRank
 from whytrust.measures.recovery import Recovery as Recovery
 from whytrust.measures.roar import Roar as Roar
 from whytrust.measures.stability import LabelRandomisation, MaxSensitivity, ModelRandomisation
+from whytrust.measures.trials import AllPositive, LabelFlips, Recovered
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial of the catalogue: what it asks, which goal of an explanation it judges, and who proposed it."""
+    """One trial of the catalogue: what it asks, which goal of an explanation it judges, and who proposed it.
+
+    All of them hold an explanation against the model, and speak of how faithful it is to what turned the label.
+    """
 
     name: str
     about: str
     goal: str
     paper: str
     measure: Any
+    kind: Kind = "performance"
+    aspect: Aspect = "faithfulness"
 
 
 CATALOGUE = (
@@ -55,6 +61,6 @@ METRICS: tuple[Metric, ...] = (
     PixelFlipping(), PixelFlipping(order="least"), PixelFlipping(indicator="accuracy"), Deletion(), Insertion(), TopKAblation(),
     WordDeletion(), ImpactScore(), Comprehensiveness(), Sufficiency(), Infidelity(), Infidelity(scaled=True),
     FaithfulnessCorrelation(), Completeness(), ModelRandomisation(), LabelRandomisation(), MaxSensitivity(), PointingGame(),
-    Localisation(), RelevanceMass(), RelevanceRank())
+    Localisation(), RelevanceMass(), RelevanceRank(), LabelFlips(), AllPositive(), Recovered())
 """Every metric of single explanations, with its usual settings; each says of itself what it is."""
 METRIC_NAMES = {metric.about.name: metric for metric in METRICS}

@@ -42,7 +42,7 @@ class Infidelity:
         """What it is."""
         return About("infidelity" + "/scaled" * self.scaled, "how far the scores of hidden parts are from the fall of the "
                      "target's score, squared" + ", after the best scaling" * self.scaled, False, ("contribution",),
-                     "performance", "faithfulness", "Yeh et al. 2019", amounts=not self.scaled)
+                     "performance", "faithfulness", "Yeh et al. 2019", amounts=not self.scaled, shown=1 - self.share)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean square."""
@@ -62,9 +62,12 @@ class FaithfulnessCorrelation:
 
     samples: int = 200
     share: float = 0.25
-    about: ClassVar[About] = About(
-        "faithfulness_correlation", "the correlation of the scores of hidden parts with the fall of the target's score", True,
-        ("contribution",), "performance", "faithfulness", "Bhatt et al. 2020")
+
+    @property
+    def about(self) -> About:
+        """What it is."""
+        return About("faithfulness_correlation", "the correlation of the scores of hidden parts with the fall of the target's "
+                     "score", True, ("contribution",), "performance", "faithfulness", "Bhatt et al. 2020", shown=1 - self.share)
 
     def __post_init__(self) -> None:
         """Refuse what are no sets."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from whytrust.core import Floats
 from whytrust.measures.case import ranked
@@ -194,8 +195,9 @@ class WordDeletion:
 class ImpactScore:
     """Does hiding the most important parts change the label, or halve the confidence? (Lin et al. 2019)
 
-    1 or 0; the mean over inputs is the impact score. `k` is a number of parts or a share of them. Not defined where the
-    model is wrong from the start, nor where the target's score is no confidence, being negative, and the label is kept.
+    1 or 0; the mean over inputs is the impact score. `k` is a number of parts or a share of them. The confidence is the
+    target's probability: scores of several classes that are none are made into some (softmax). Not defined where the model is
+    wrong from the start, nor where a single score is negative, and so no confidence.
     """
 
     k: float = 0.1
@@ -212,10 +214,13 @@ class ImpactScore:
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """1 where it does."""
-        scores, kept = judged.walked(ranks(judged.scores, rng), np.array([0, as_many(self.k, judged.d)]), rng)
+        rank = ranks(judged.scores, rng)
+        masks = np.stack([np.ones(judged.d, dtype=bool), rank >= as_many(self.k, judged.d)])
+        answers = judged.question.answers(masks, rng)
+        kept, (before, after) = judged.keeps(answers), confidences(answers)[:, judged.question.target]
         if not kept.all():
             return 1.0 if kept[0] else math.nan
-        return float(scores[1] <= self.left * judged.whole) if judged.whole > 0 else math.nan
+        return float(after <= self.left * before) if before > 0 else math.nan
 
 
 @dataclass(frozen=True)
@@ -254,6 +259,13 @@ class Sufficiency(Comprehensiveness):
         "sufficiency", "how far the target's score falls when only the most important parts are left", False,
         ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020")
     shown: ClassVar[bool] = True
+
+
+def confidences(answers: Floats) -> Floats:
+    """(n, classes) probabilities: as they are where rows add up to 1, else their softmax; a single score stays as it is."""
+    if answers.shape[1] < 2 or (bool((answers >= 0).all()) and np.allclose(answers.sum(axis=1), 1, atol=1e-4)):
+        return answers
+    return np.asarray(special.softmax(answers, axis=1))
 
 
 def under(curve: Curve) -> float:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Masks
+from whytrust.measures.annotations import mask_of
+from whytrust.measures.case import Case
 from whytrust.question import Question
 
 Goal = Literal["contribution", "sensitivity", "ranking"]
@@ -48,15 +50,23 @@ class About:
     domains: tuple[str, ...] = ("image", "text", "audio", "tabular")
     amounts: bool = False  # are scores read as amounts, so that their unit counts?
     own_baseline: bool = False  # does it hide parts behind something of its own, whatever the question says?
+    shown: float = 0.5  # how many other parts are shown, on average, where it asks what hiding one does
 
     @property
     def hides(self) -> bool:
         """Does it hide parts behind what the question says, so that this counts?"""
         return not self.needs and not self.own_baseline
 
+    @property
+    def of_change(self) -> bool:
+        """Is it about an input that was changed until the model changed its mind?"""
+        return "case" in self.needs
 
-NEEDS = {"truth": "truth=, which pixels, words or columns an annotation says matter, shaped like the explanation's map",
+
+NEEDS = {"truth": "truth=, which places an annotation says matter: a mask shaped like the explanation's map, or boxes, words, "
+                  "spans, seconds or columns",
          "explain": "explain=, the explainer itself, for it explains other questions too",
+         "case": "clean=, the input before it was changed, of which the model says something else",
          "untrained": "untrained=, the same model before it was trained",
          "relabelled": "relabelled=, the same model trained on shuffled labels",
          "train": "a function that trains: it judges data sets, and is called by itself, Roar()(train, learnt, tested)"}
@@ -68,20 +78,22 @@ class Judged:
     """One explanation before a metric: the question that it answers, and its scores, one a part.
 
     Explanations of one input that are made from each other with `with_scores` share what the model has answered. `truth` is
-    shaped like the input as a reader knows it (pixels, characters, cells or samples, columns). `label` is the label that an
-    accuracy is reckoned by, the model's own where none is given. `asked` is the question that the explainer answered, where
-    metrics are to hide parts behind something else than it did.
+    a mask shaped like the input as a reader knows it (pixels, characters, cells or samples, columns), or what `annotations`
+    makes one of. `label` is the label that an accuracy is reckoned by, the model's own where none is given. `asked` is the
+    question that the explainer answered, where metrics are to hide parts behind something else than it did. `case` is the input
+    beside what it was before it was changed.
     """
 
     question: Question
     scores: Floats
     goal: str = "contribution"
-    truth: NDArray[np.bool_] | None = None
+    truth: Any = None
     explain: Callable[[Question], Floats] | None = None  # the same bits for the same question
     untrained: CheckedModel | None = None
     relabelled: CheckedModel | None = None
     label: int | None = None
     asked: Question | None = None
+    case: Case | None = None
     own: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,12 +115,8 @@ class Judged:
     def _checked_truth(self) -> NDArray[np.bool_] | None:
         if self.truth is None:
             return None
-        truth = np.asarray(self.truth)
-        expected = self.question.parts.view.spread(np.zeros(self.question.d)).shape
-        if truth.shape != expected or not np.isin(truth, (0, 1)).all() or not truth.any():
-            raise ValueError(f"truth must say yes or no of every place of the input, and yes of one at least: expected "
-                             f"{expected}, got {truth.dtype} {truth.shape} with {int(np.count_nonzero(truth))} that are not 0")
-        return truth.astype(bool)
+        view = self.question.parts.view
+        return mask_of(self.truth, view, view.spread(np.zeros(self.question.d)).shape)
 
     def with_scores(self, scores: Floats, goal: str | None = None, **more: Any) -> Judged:
         """Another explanation of the same question."""
@@ -161,9 +169,13 @@ class Judged:
             raise ValueError(f"{name} watches the label, and {self.question.model.name} has one output and none; watch the "
                              "score, or pass threshold=0.5 to wt.model")
 
-    def _told(self, answers: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def keeps(self, answers: Floats) -> NDArray[np.bool_]:
+        """Whether the label is kept; a model of one output has none to lose."""
         labels = self.question.model.labels(answers) if answers.shape[1] > 1 else np.full(len(answers), self.own)
-        return answers[:, self.question.target], labels == self.own
+        return np.asarray(labels == self.own)
+
+    def _told(self, answers: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        return answers[:, self.question.target], self.keeps(answers)
 
 
 class Metric(Protocol):

@@ -168,6 +168,14 @@ class InteractingModel:
             np.add.at(out, here, self.amounts[target] * (added[0] + added[1]) / 2)
         return np.asarray(out.reshape(np.shape(item)))
 
+    def synergies(self, item: Any, hidden: Any, target: int) -> Floats:
+        """(k,): by how much more either value of a pair adds where the other is shown than where it is hidden."""
+        own, other = (np.asarray(one, dtype=np.float64).ravel() for one in (item, hidden))
+        here, there = self.pairs.T
+        added = [_joint(self.joint, own[here], beside[there]) - _joint(self.joint, other[here], beside[there])
+                 for beside in (own, other)]
+        return np.asarray(self.amounts[target] * (added[0] - added[1]))
+
 
 @dataclass(frozen=True, eq=False)
 class WordModel:

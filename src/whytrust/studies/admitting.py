@@ -41,9 +41,8 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
             for case in range(CASES):
                 records.append({"lab": lab.name, **LabCase(lab, case, metrics, cut=cut).record()})
                 progress.finished(1)
-    found = findings(records, {metric.about.name: metric.about for metric in metrics})
-    about = {lab.name: {"domain": lab.domain} for lab in labs}
-    told = admissions(found, domain, about)
+    abouts = {metric.about.name: metric.about for metric in metrics}
+    told = admissions(findings(records, abouts), domain, {lab.name: {"domain": lab.domain} for lab in labs}, abouts)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.part")

@@ -22,6 +22,8 @@ DRAWS = 5
 def usable(metric: Metric, domain: str) -> str | None:
     """Why an audit cannot use this metric; None where it can."""
     about = metric.about
+    if about.of_change:
+        return f"{about.name} is one of an audit's own trials; name it as a text, {about.name!r}"
     missing = [need for need in about.needs if need != "explain"]
     if missing:
         return f"{about.name} needs {missing[0]}, which an audit does not have; use wt.measure"
@@ -69,7 +71,7 @@ def _wins(value: float | None, randoms: Sequence[float | None], higher: bool) ->
 def _value(metric: Metric, judged: Judged, seed: int, case: str, refused: dict[str, str], name: str) -> float | None:
     try:
         value = judge(metric, judged, generator(seed, metric.about.name, case))
-    except (ValueError, TypeError, ArithmeticError) as error:
+    except Exception as error:  # whatever it raises is told of this metric, and the others go on
         refused[name] = f"{type(error).__name__}: {error}"
         return None
     return None if math.isnan(value) else value

@@ -14,10 +14,12 @@ import numpy as np
 from scipy import ndimage
 
 from whytrust.checked import CheckedModel
-from whytrust.core import Floats, generator
+from whytrust.core import Floats, LayeredParts, generator
 from whytrust.lab import Lab, corrupted, other_weights, shifted
+from whytrust.measures.case import Case
 from whytrust.measures.judged import Judged, Metric, incompatible, judge
-from whytrust.question import Question
+from whytrust.question import Memory, Question
+from whytrust.studies.judged_cases import hidden
 
 GRADES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How much of the truth is dealt out anew, from the truth itself to a random order of the same numbers."""
@@ -25,6 +27,8 @@ SCALE, CONSTANT = 7.3, 5.0
 """What scores are multiplied by, and what is added to every class, to see whether a metric minds."""
 SMOOTH = 1.5
 """The width, in pixels, of what makes a random order a smooth one."""
+TRIES, APART = 20, 100_000
+"""Inputs that are changed, one after the other, until the model changes its mind; how far apart their numbers are."""
 FIELDS = 4
 """Random orders of each kind for each input."""
 Values = dict[str, list[float | None]]
@@ -39,24 +43,42 @@ class LabCase:
     metrics: Sequence[Metric]
     seed: int = 0
     cut: str | None = None  # other than the lab's own
+    changed: bool = False  # are the inputs adversaries, as the trials need them?
+    shown: float = 0.5  # of the other parts, where it is asked what a part contributes
 
     def record(self) -> dict[str, Any]:
-        """Every number, as plain data; a metric that fails on this input is told with its error."""
+        """Every number, as plain data; a metric that fails on this input is told with its error.
+
+        The adversarial trials are asked about an input that was changed until the model changed its mind, the other metrics
+        about one as it is. The truth that a trial must find is its own: what the change of each part did for the new label
+        and against the old one. "asked" shows it the truth that explainers are asked for, which is another.
+        """
+        groups: dict[tuple[bool, float], list[Metric]] = {}
+        for metric in self.metrics:
+            groups.setdefault((metric.about.of_change, metric.about.shown), []).append(metric)
+        return _merged([replace(self, metrics=some, changed=changed, shown=shown)._record()
+                        for (changed, shown), some in groups.items()])
+
+    def _record(self) -> dict[str, Any]:
         errors: dict[str, str] = {}
         found: dict[str, Any] = {"order": self._graded(None, errors), "opposite": self._opposite(errors)}
-        found["baseline"] = {baseline: self._graded(baseline, errors, hiding=True) for baseline in self.lab.baselines[1:]}
-        found["same"] = {baseline: self._same(baseline, errors) for baseline in self.lab.baselines[1:]}
+        others = self.lab.baselines[1:]
+        found["baseline"] = {baseline: self._graded(baseline, errors, hiding=True) for baseline in others}
+        found["same"] = {baseline: self._same(baseline, errors) for baseline in others}
         found["scale"] = self._graded(None, errors, scale=SCALE)
         found["constant"] = self._graded(None, errors, constant=CONSTANT)
         found["shared"] = self._shared(errors)
+        found["asked"] = self._graded(None, errors, asked=True) if self.changed and self.lab.exact else {}
         found["isolation"] = self._isolation(errors)
         return {**found, "errors": errors}
 
     def _graded(self, baseline: str | None, errors: dict[str, str], hiding: bool = False, scale: float = 1.0,
-                constant: float = 0.0) -> Values:
+                constant: float = 0.0, asked: bool = False) -> Values:
         """By metric, the value of each grade of the truth."""
-        judged = self._judged(self.lab, baseline, constant)
-        contenders = [self._contender(judged, self._spoiler(grade, scale)) for grade in GRADES]
+        if hiding and not any(metric.about.hides for metric in self.metrics):
+            return {}
+        judged, truth = self._judged(self.lab, baseline, constant), self.lab.truth if asked else None
+        contenders = [self._contender(judged, self._spoiler(grade, scale), truth) for grade in GRADES]
         return self._values(contenders, errors, hiding)
 
     def _opposite(self, errors: dict[str, str]) -> Values:
@@ -66,22 +88,25 @@ class LabCase:
 
     def _same(self, baseline: str, errors: dict[str, str]) -> Values:
         """By metric, the values of the usual contenders, the truth behind the usual baseline among them, behind another."""
+        if not any(metric.about.hides for metric in self.metrics):
+            return {}
         usual, judged = self._judged(self.lab, None), self._judged(self.lab, baseline)
-        truth = self.lab.truth(usual.question)
+        truth = self.lab.truth(usual.question, self.shown)
         contenders = [judged.with_scores(self._spoiler(grade, 1.0)(truth)) for grade in GRADES]
         return self._values(contenders, errors, hiding=True)
 
     def _shared(self, errors: dict[str, str]) -> Values:
         """By metric, of the model that adds the same to every class: the value of its truth, and of the truth without that."""
-        if self.lab.shared:
-            return {}
+        if self.lab.shared or self.changed:
+            return {}  # what all classes have more of turns no label, so it is no cause of a change
         other = shifted(self.lab)
         # What all classes share was learnt, too: the model before its training does not have it.
         judged = replace(self._judged(other, None), untrained=other_weights(self.lab).model,
                          relabelled=other_weights(other_weights(self.lab)).model)
 
         def without(question: Question) -> Floats:
-            return self.lab.truth(replace(question, model=self.lab.model) if question.model is other.model else question)
+            own = replace(question, model=self.lab.model) if question.model is other.model else question
+            return self.lab.truth(own, self.shown)
 
         return self._values([self._contender(judged, _itself), self._contender(judged, _itself, without)], errors)
 
@@ -98,18 +123,41 @@ class LabCase:
     # --- pieces ---------------------------------------------------------------------------------------------------
 
     def _judged(self, lab: Lab, baseline: str | None, constant: float = 0.0) -> Judged:
-        planted = lab.planted(self.case, self.cut, baseline, self.seed)
         model = lab.model if not constant else _raised(lab.model, constant)
+        untrained, relabelled = other_weights(lab).model, other_weights(other_weights(lab)).model
+        if self.changed:
+            case = self._adversary(lab, model)
+            question = hidden(case.question)
+            return Judged(question, np.zeros(question.d), "contribution", case=case, untrained=untrained,
+                          relabelled=relabelled)
+        planted = lab.planted(self.case, self.cut, baseline, self.seed)
         question = Question(model, planted.parts, planted.target)
-        return Judged(question, np.zeros(question.d), "contribution", planted.annotation, untrained=other_weights(lab).model,
-                      relabelled=other_weights(other_weights(lab)).model)
+        return Judged(question, np.zeros(question.d), "contribution", planted.annotation, untrained=untrained,
+                      relabelled=relabelled)
+
+    def _adversary(self, lab: Lab, model: CheckedModel) -> Case:
+        tried = (lab.changed(self.case + i * APART, self.cut, self.seed) for i in range(TRIES))
+        made = next((one for one in tried if one is not None), None)
+        if made is None:
+            raise ValueError(f"the model of {lab.name} does not change its mind on any of {TRIES} inputs")
+        return made.case(model)
 
     def _contender(self, judged: Judged, spoil: Callable[[Floats], Floats],
                    truth: Callable[[Question], Floats] | None = None) -> Judged:
         def explain(question: Question) -> Floats:
-            return spoil((truth or self.lab.truth)(_plain(question)))
+            if truth is None and judged.case is not None:
+                return spoil(self._cause(judged.case, _plain(question)))
+            asked = hidden(_plain(question))
+            return spoil(self.lab.truth(asked, self.shown) if truth is None else truth(asked))
 
         return judged.with_scores(explain(judged.question), explain=explain)
+
+    def _cause(self, case: Case, question: Question) -> Floats:
+        """What the change of each part did for the label of the question and against the clean one."""
+        parts: Any = question.parts if isinstance(question.parts, LayeredParts) else case.parts
+        laid = [replace(question, parts=parts.over(case.clean), target=target, memory=Memory(()))
+                for target in (question.target, case.clean_label)]
+        return self.lab.truth(laid[0]) - self.lab.truth(laid[1]) if self.lab.exact else self.lab.truth(laid[0])
 
     def _spoiler(self, grade: float, scale: float) -> Callable[[Floats], Floats]:
         return lambda truth: scale * corrupted(truth, grade, generator(self.seed, self.lab.name, "spoilt", self.case))
@@ -123,7 +171,7 @@ class LabCase:
                 continue
             try:
                 found[about.name] = [self._value(metric, one) for one in contenders]
-            except (ValueError, TypeError, ArithmeticError) as error:
+            except Exception as error:  # whatever it raises is told of this metric, and the others go on
                 errors[about.name] = f"{type(error).__name__}: {error}"
         return found
 
@@ -142,6 +190,20 @@ def scattered_and_adjoining(shape: tuple[int, ...], rng: np.random.Generator) ->
     adjoining = np.empty(len(scattered))
     adjoining[np.argsort(field)] = np.sort(scattered)
     return scattered, adjoining
+
+
+def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several groups of metrics as one; what is told by baseline is merged baseline by baseline."""
+    found: dict[str, Any] = {}
+    for record in records:
+        for test, values in record.items():
+            into = found.setdefault(test, {})
+            for name, value in values.items():
+                if test in ("baseline", "same"):
+                    into.setdefault(name, {}).update(value)
+                else:
+                    into[name] = value
+    return found
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from whytrust.core import Floats, generator
+from whytrust.core import Floats
 from whytrust.measures.judged import About
 from whytrust.stats import LEVEL, Difference, Estimate, equivalent, holm, jackknife, paired
 from whytrust.studies.metrics_cases import GRADES
@@ -18,12 +18,13 @@ from whytrust.studies.metrics_cases import GRADES
 Outcome = Literal["passed", "failed", "undecided"]
 TESTS = {
     "truth": "the truth comes before spoilt copies of it and before its opposite, and these copies before a random order",
-    "baseline": "the same behind every baseline, and the same explanations are put in the same order behind all",
+    "baseline": "the same behind every baseline, and the same explanations are in the same order there more often than not",
     "shared": "what every class has more of is seen, though no decision hangs on it",
     "scale": "scores in another unit are judged alike",
     "constant": "a constant added to every class changes no comparison",
     "isolation": "scattered parts are judged like adjoining ones that tell as little",
-    "halves": "two halves of the inputs rank alike",
+    "halves": "the order that one half of the inputs gives holds in the other",
+    "asked": "of an adversarial trial: a true account of the score, which explainers are asked for, comes before spoilt copies",
 }
 """Every test, and what passes it."""
 CHANCE = 0.5
@@ -31,13 +32,10 @@ ALIKE = 0.1
 """A rate within this of a half is as good as tossing a coin."""
 BOUGHT = 0.1
 """How much of the way from a random order to the truth being scattered may buy."""
-AGREED = 0.75
-"""Of pairs of contenders, the share that two halves must put in the same order."""
-HALVINGS = 200
 SEEN = 10
 """Inputs after which a metric that has never told two things apart is called blind to their difference."""
-ROUNDING = 1e-10
-"""Numbers that differ by no more are equal."""
+ROUNDING, TINY = 1e-6, 1e-12
+"""Numbers that differ by no more than this share of what is usual are equal: nets reckon in single precision."""
 STEP = 1 / 6
 """The least that one case can show: a tie among three comparisons."""
 
@@ -99,7 +97,7 @@ class _Bought:
         return float(special.stdtr(e.n - 1, -distance / error))
 
 
-def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], seed: int = 0) -> list[Found]:
+def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About]) -> list[Found]:
     """Every test of every metric in every lab; p-values are adjusted (Holm) for all rates of one test."""
     labs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -120,12 +118,14 @@ def findings(records: Iterable[Mapping[str, Any]], abouts: Mapping[str, About], 
                 continue
             rates += _of_truth(metric, lab, about, values, some)
             shared = _values([record["shared"] for record in some], metric, about)
+            asked = _values([record.get("asked", {}) for record in some], metric, about)
+            rates += [] if asked is None else _truth(metric, lab, "asked", "", asked)
             if shared is not None:
                 rates.append(_Rate(metric, lab, "shared", "the new truth before the old", _won(shared[:, 0], shared[:, 1])))
             found += _invariances(metric, lab, about, values, some)
             bought += [one for one in [_bought(metric, lab, about, values, some)] if one is not None]
-            found.append(_halves(metric, lab, values, seed))
-    return [*_judged(rates), *found, *_isolated(bought)]
+            rates += [one for one in [_halves(metric, lab, values)] if one is not None]
+    return [*_judged([rate for rate in rates if rate.difference.n > 1]), *found, *_isolated(bought)]
 
 
 def _of_truth(metric: str, lab: str, about: About, values: Floats, some: Sequence[Mapping[str, Any]]) -> list[_Rate]:
@@ -164,14 +164,16 @@ def _values(rows: Sequence[Mapping[str, Any]], metric: str, about: About) -> Flo
 
 def _wins(better: Floats, worse: Floats) -> Floats:
     """1 where the one is larger, a half where both are equal but for rounding, NaN where one is not defined."""
-    near = ROUNDING * np.maximum(np.maximum(np.abs(better), np.abs(worse)), 1.0)
+    size = np.maximum(np.abs(better), np.abs(worse))
+    usual = float(np.nanmedian(size)) if np.isfinite(size).any() else 0.0
+    near = np.maximum(ROUNDING * np.maximum(size, usual), TINY)
     wins = np.where(np.abs(better - worse) <= near, 0.5, (better > worse).astype(np.float64))
     return np.asarray(np.where(np.isnan(better) | np.isnan(worse), np.nan, wins))
 
 
 def _won(better: Floats, worse: Floats) -> Difference:
     wins = _wins(better, worse)
-    return paired(wins, np.full(len(wins), CHANCE), grain=CHANCE)
+    return paired(wins, np.full(len(wins), CHANCE))
 
 
 def _truth(metric: str, lab: str, test: str, where: str, values: Floats) -> list[_Rate]:
@@ -243,11 +245,11 @@ def _bought(metric: str, lab: str, about: About, values: Floats, some: Sequence[
     orders = _values([record["isolation"] for record in some], metric, about)
     whole = np.isfinite(values[:, [0, -1]]).all(axis=1)
     gap = float((values[whole, 0] - values[whole, -1]).mean()) if whole.any() else 0.0
-    if orders is None or gap <= ROUNDING:
+    if orders is None or gap <= ROUNDING * max(float(np.abs(values[whole]).max(initial=0.0)), TINY):
         return None
     bought = (orders[:, ::2] - orders[:, 1::2]).mean(axis=1) / gap
     bought = bought[np.isfinite(bought)]
-    if len(bought) < 2:
+    if len(bought) < SEEN:
         return None
     return _Bought(metric, lab, jackknife(float(bought.mean()), (bought.sum() - bought) / (len(bought) - 1)))
 
@@ -263,31 +265,26 @@ def _isolated(some: Sequence[_Bought]) -> Iterable[Found]:
         yield Found(one.metric, one.lab, "isolation", "scattered beside adjoining", outcome, e.value, e.low, e.high, e.n, words)
 
 
-def _halves(metric: str, lab: str, values: Floats, seed: int) -> Found:
-    """Of pairs of contenders, which share do the means over two random halves of the inputs put in the same order?"""
-    rng = generator(seed, "halves", lab, metric)
-    n = len(values)
-    sides = np.array([rng.permutation(n) < n // 2 for _ in range(HALVINGS)])
-    counts = np.nan_to_num(values, nan=0.0)
-    there = np.isfinite(values).astype(np.float64)
+def _halves(metric: str, lab: str, values: Floats) -> _Rate | None:
+    """How often does the order that one half of the inputs gives hold on an input of the other half?
 
-    def agreement(kept: Any) -> float:
-        means = [(side @ (counts * kept[:, None])) / np.maximum(side @ (there * kept[:, None]), 1e-300)
-                 for side in (sides.astype(np.float64), (~sides).astype(np.float64))]
-        wins = [np.array([_wins(mean[:, i], mean[:, j]) for i, j in _pairs(values.shape[1])]) for mean in means]
-        told = (wins[0] != CHANCE) | (wins[1] != CHANCE)  # what both halves find equal is no ranking
-        return float((1 - np.abs(wins[0] - wins[1]))[told].mean()) if told.any() else math.nan
-
-    whole = agreement(np.ones(n)) if there.any() else math.nan
-    without = [agreement((np.arange(n) != i).astype(np.float64)) for i in range(n)] if math.isfinite(whole) else []
-    if not math.isfinite(whole) or n < 2 or not np.isfinite(without).all():
-        return Found(metric, lab, "halves", "pairs that two halves order alike", "undecided", math.nan, 0.0, 1.0, n,
-                     "there is nothing that two halves of the inputs could rank alike")
-    estimate = jackknife(whole, without, least=1.0)
-    low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
-    outcome: Outcome = "passed" if low > AGREED else "failed" if high < AGREED else "undecided"
-    return Found(metric, lab, "halves", "pairs that two halves order alike", outcome, whole, low, high, n,
-                 f"two halves of the inputs order {_percent(whole)} ({_percent(low)} to {_percent(high)}) of pairs alike")
+    Pair by pair of contenders, each half judged by the other: single inputs that know nothing of each other, so that their mean
+    has an honest interval, and that noise comes to a half.
+    """
+    if np.isfinite(values).all(axis=1).sum() < 4:
+        return None
+    known = values[np.isfinite(values).all(axis=1)]
+    sides = np.arange(len(known)) % 2 == 0
+    held = np.empty(len(known))
+    for side in (sides, ~sides):
+        means = known[~side].mean(axis=0)
+        order = np.array([_wins(means[i:i + 1], means[j:j + 1])[0] for i, j in _pairs(known.shape[1])])
+        wins = np.array([_wins(known[side, i], known[side, j]) for i, j in _pairs(known.shape[1])])
+        held[side] = 1 - np.abs(wins - order[:, None]).mean(axis=0)
+    pairs = len(_pairs(known.shape[1]))
+    nothing = bool(np.ptp(known, axis=1).max() <= ROUNDING * max(float(np.abs(known).max()), TINY))
+    return _Rate(metric, lab, "halves", "the order that one half of the inputs gives holds in the other", paired(
+        np.full(len(held), CHANCE) if nothing else held, np.full(len(held), CHANCE), grain=1 / pairs), nothing)
 
 
 def _percent(share: float) -> str:

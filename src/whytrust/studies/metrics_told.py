@@ -15,6 +15,8 @@ DOMAINS = {"image": "Images", "text": "Texts", "audio": "Sounds", "tabular": "Ta
 SIGNS: Mapping[Outcome, str] = {"passed": "+ passed", "failed": "✗ failed", "undecided": "? undecided"}
 NEEDED = ("truth", "shared")
 """Tests that a metric must have passed, and not only not failed, before it may crown a winner."""
+TOLD = ("asked",)
+"""Tests that say what a trial is no judge of, and bar nobody: an audit's verdict is about what turned the label."""
 
 
 @dataclass(frozen=True)
@@ -27,28 +29,34 @@ class Admission:
     why: str
 
 
-def admissions(found: Sequence[Found], domain: str, labs: Mapping[str, Mapping[str, Any]]) -> list[Admission]:
+def admissions(found: Sequence[Found], domain: str, labs: Mapping[str, Mapping[str, Any]],
+               abouts: Mapping[str, About]) -> list[Admission]:
     """One for each metric that was tried in a lab of this domain; a metric that failed anything there is not admitted."""
     here = [one for one in found if labs[one.lab]["domain"] == domain]
-    return [_admission(name, domain, [one for one in here if one.metric == name])
+    return [_admission(abouts[name], domain, [one for one in here if one.metric == name])
             for name in dict.fromkeys(one.metric for one in here)]
 
 
-def _admission(metric: str, domain: str, mine: Sequence[Found]) -> Admission:
-    failed = sorted((one for one in mine if one.outcome == "failed"), key=lambda one: one.test not in NEEDED)
+def _admission(about: About, domain: str, mine: Sequence[Found]) -> Admission:
+    metric, needed = about.name, NEEDED[:1] if about.of_change else NEEDED
+    failed = sorted((one for one in mine if one.outcome == "failed" and one.test not in TOLD),
+                    key=lambda one: one.test not in NEEDED)
     if failed:
         first = failed[0]
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         return Admission(metric, domain, False, f"failed “{TESTS[first.test]}” ({first.lab}: {first.words}{more})")
-    open_ones = [one for one in mine if one.outcome == "undecided" and one.test in NEEDED]
+    open_ones = [one for one in mine if one.outcome == "undecided" and one.test in needed]
     if open_ones:
         return Admission(metric, domain, False, f"undecided on “{TESTS[open_ones[0].test]}” ({open_ones[0].lab}: "
                                                 f"{open_ones[0].words}); more inputs may decide")
-    missing = [test for test in NEEDED if not any(one.test == test for one in mine)]
+    missing = [test for test in needed if not any(one.test == test for one in mine)]
     if missing:
         return Admission(metric, domain, False, f"was not put to “{TESTS[missing[0]]}”")
-    unsure = sorted({one.test for one in mine if one.outcome == "undecided"}, key=list(TESTS).index)
-    return Admission(metric, domain, True, "failed no test" + (f"; undecided: {', '.join(unsure)}" if unsure else ""))
+    unsure = sorted({one.test for one in mine if one.outcome == "undecided" and one.test not in TOLD}, key=list(TESTS).index)
+    why = "failed no test" + (f"; undecided: {', '.join(unsure)}" if unsure else "")
+    if about.of_change and outcome_of([one for one in mine if one.test in TOLD]) != "passed":
+        why += "; it tells who finds what turned the label, and not who explains the score"
+    return Admission(metric, domain, True, why)
 
 
 def outcome_of(some: Sequence[Found]) -> Outcome | None:
@@ -62,9 +70,9 @@ def told(store: Store, abouts: Mapping[str, About] | None = None) -> dict[str, A
     records = list(store.records())
     labs = store.manifest["about"]["labs"]
     asked = abouts or {name: _read(one) for name, one in store.manifest["about"]["metrics"].items()}
-    found = findings(records, asked, store.manifest["seed"])
+    found = findings(records, asked)
     domains = [domain for domain in DOMAINS if any(lab["domain"] == domain for lab in labs.values())]
-    admitted = [one for domain in domains for one in admissions(found, domain, labs)]
+    admitted = [one for domain in domains for one in admissions(found, domain, labs, asked)]
     return {"experiment": "metrics", "question": "Before a metric judges explainers: does it find the truth where the truth is "
             "known, and is it led by nothing else?", "answer": list(_answers(admitted, asked, domains)), "charts": [],
             "tables": [*(_overview(domain, found, admitted, asked, labs) for domain in domains), *_details(found, labs, asked)],

@@ -159,8 +159,8 @@ def _reference_said(done: Records) -> str:
         below.append(float(np.mean(middle) < 0))
     rate = stats.rate(below)
     return (f"Masking at random among the pixels that Grad-CAM ranks first hurts more than masking them in Grad-CAM's order on "
-            f"{100 * rate.value:.0f} % ({100 * rate.low:.0f} to {100 * rate.high:.0f}) of images, half of them hidden; the "
-            "pixels are the same, and only their scatter differs.")
+            f"{100 * rate.value:.0f} % ({100 * rate.low:.0f} to {100 * rate.high:.0f}) of images, half of them hidden. "
+            "Both are drawn from the same pixels, and half of those that are hidden are the same.")
 
 
 def enhanced(records: Records) -> tuple[list[str], list[Table]]:

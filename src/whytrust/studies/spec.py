@@ -284,14 +284,14 @@ def _trials(given: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """(trials, metrics); metrics alone come beside every trial."""
     listed = isinstance(given, Iterable) and not isinstance(given, str)
     chosen: list[Any] = [] if given is None else list(given) if listed else [given]
-    metrics = [METRIC_NAMES[one] if isinstance(one, str) else one for one in chosen
-               if (isinstance(one, str) and one in METRIC_NAMES) or hasattr(one, "about")]
-    names = [one for one in chosen if not (isinstance(one, str) and one in METRIC_NAMES) and not hasattr(one, "about")]
+    known = {name: metric for name, metric in METRIC_NAMES.items() if name not in TRIALS}
+    metrics = [known[one] if isinstance(one, str) else one for one in chosen
+               if (isinstance(one, str) and one in known) or hasattr(one, "about")]
+    names = [one for one in chosen if not (isinstance(one, str) and one in known) and not hasattr(one, "about")]
     for name in names:
         if name not in TRIALS:
-            known = (*TRIALS, *METRIC_NAMES)
-            raise ValueError(f"trials must be among {', '.join(TRIALS)}, or metrics ({', '.join(METRIC_NAMES)}), got {name!r}"
-                             f"{near(str(name), known)}")
+            raise ValueError(f"trials must be among {', '.join(TRIALS)}, or metrics ({', '.join(known)}), got {name!r}"
+                             f"{near(str(name), (*TRIALS, *known))}")
     kept = tuple(TRIALS) if not names else tuple(name for name in TRIALS if name in names or name == "flip")
     return kept, tuple(metrics)
 
