@@ -166,9 +166,9 @@ def test_rows_are_hidden_behind_means_so_that_true_contributions_are_perfect():
         return wt.Explanation.of(question, "truth", weights * (rows[0] - rows.mean(axis=0)))
 
     found = wt.measure(model, rows[0], truth, ["infidelity", "completeness", "faithfulness_correlation"], background=rows)
-    assert found.values["infidelity"]["function"][0] == pytest.approx(0, abs=1e-20)
-    assert found.values["completeness"]["function"][0] == pytest.approx(0, abs=1e-9)
-    assert found.values["faithfulness_correlation"]["function"][0] == pytest.approx(1)
+    assert found.values["infidelity"]["truth"][0] == pytest.approx(0, abs=1e-20)
+    assert found.values["completeness"]["truth"][0] == pytest.approx(0, abs=1e-9)
+    assert found.values["faithfulness_correlation"]["truth"][0] == pytest.approx(1)
 
 
 def test_a_baseline_moves_what_metrics_hide_and_not_what_explainers_say():

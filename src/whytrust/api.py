@@ -258,7 +258,8 @@ def sort_out(method: Any, options: dict[str, Any], parts: Any = None) -> _Sorted
     batch_size = options.pop("batch_size", None)
     part_names = {name for names in inputs.OPTIONS.values() for name in names}
     of_parts = {k: options.pop(k) for k in list(options) if k in part_names}
-    several = isinstance(method, list | tuple) and any(isinstance(one, str) or callable(one) for one in method)
+    several = isinstance(method, list | tuple) and any(isinstance(one, str) or callable(one) or foreign.is_explainer(one)
+                                                       for one in method)
     if not several:
         explainers: tuple[Any, ...] = (explainer_of(method, options, part_names),)
     else:

@@ -255,7 +255,8 @@ def check_masks(masks: Any, d: int) -> Masks:
 def check_baseline(name: str, known: Sequence[str]) -> None:
     """Refuse what parts cannot be hidden behind."""
     if name not in known:
-        raise ValueError(f"a baseline must be one of {', '.join(known)} here, got {name!r}{near(name, known)}")
+        hint = near(name, known) if isinstance(name, str) else ""
+        raise ValueError(f"a baseline must be one of {', '.join(known)} here, got {name!r}{hint}")
 
 
 def over_channels(values: Floats) -> Floats:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from whytrust import engine
 from whytrust.core import generator, near
 from whytrust.lab import Lab, every_lab
 from whytrust.measures import METRIC_NAMES, METRICS, Roar
-from whytrust.measures.judged import Metric
-from whytrust.report import judged
+from whytrust.measures.judged import About, Judged, Metric, checked_about
+from whytrust.report import judged as pages
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies.metrics_study import CASES, MetricsStudy
@@ -41,10 +44,13 @@ class Tried(Reported):
 
     def as_html(self) -> str:
         """One page that holds all it shows."""
-        return judged.document(self.findings)
+        return pages.document(self.findings)
 
     def admitted(self, domain: str) -> list[str]:
         """The metrics that may crown a winner among explainers of image, text, audio or tabular inputs."""
+        tried = list(dict.fromkeys(one["domain"] for one in self.findings["admitted"]))
+        if domain not in tried:
+            raise ValueError(f"metrics were tried on {', '.join(tried) or 'nothing yet'}, and not on {domain!r} inputs")
         return [one["metric"] for one in self.findings["admitted"] if one["domain"] == domain and one["admitted"]]
 
     def __repr__(self) -> str:
@@ -83,6 +89,8 @@ def chosen(names: Any) -> list[Metric]:
     """Metrics by name, or as objects; all where none are named."""
     if names is None:
         return list(METRICS)
+    if isinstance(names, Mapping):
+        return [Named(chosen(one)[0], str(name)) for name, one in names.items()]
     given: Sequence[Any] = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not given:
         raise ValueError("metrics must name at least one, got none")
@@ -95,21 +103,47 @@ def chosen(names: Any) -> list[Metric]:
             if one not in METRIC_NAMES:
                 raise ValueError(f"a metric must be one of {', '.join(METRIC_NAMES)}, got {one!r}{near(one, METRIC_NAMES)}")
             found.append(METRIC_NAMES[one])
-        elif callable(one) and hasattr(one, "about") and not isinstance(one, type):
-            found.append(one)
+        elif isinstance(one, type) or not callable(one) or not hasattr(one, "about"):
+            theirs = "; wrap a metric of Quantus in whytrust.compat.quantus.FromQuantus" * _is_quantus(one)
+            raise TypeError("a metric must be a name from wt.methods() or an object such as PixelFlipping(steps=50), which "
+                            "says what it is (about) and takes (judged, rng), got "
+                            f"{'the class ' + one.__name__ if isinstance(one, type) else type(one).__name__}{theirs}")
         else:
-            raise TypeError("a metric must be a name from wt.methods() or an object such as PixelFlipping(steps=50), got "
-                            f"{'the class ' + one.__name__ if isinstance(one, type) else type(one).__name__}")
+            checked_about(one)
+            found.append(one)
     twice = [metric.about.name for metric in found]
     if len(set(twice)) < len(twice):
-        raise ValueError(f"metrics must be told apart by their names, and two of {', '.join(twice)} are not")
+        raise ValueError(f"metrics must be told apart by their names, and two of {', '.join(twice)} are not; name them: "
+                         "{'a': …, 'b': …}")
     return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """A metric under a name of the user's own, so that two settings of one can stand side by side."""
+
+    metric: Metric
+    name: str
+
+    @property
+    def about(self) -> About:
+        """What it is."""
+        return replace(self.metric.about, name=self.name)
+
+    def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
+        """The metric's own number."""
+        return self.metric(judged, rng)
+
+
+def _is_quantus(one: Any) -> bool:
+    return (one if isinstance(one, type) else type(one)).__module__.partition(".")[0] == "quantus"
 
 
 def labs_of(domain: str | None) -> tuple[Lab, ...]:
     """The labs of a domain, or all."""
     labs = every_lab()
-    domains: Mapping[str, None] = dict.fromkeys(lab.domain for lab in labs)
+    domains = list(dict.fromkeys(lab.domain for lab in labs))
     if domain is not None and domain not in domains:
-        raise ValueError(f"domain must be one of {', '.join(domains)}, got {domain!r}{near(domain, domains)}")
+        raise ValueError(f"domain must be one of {', '.join(domains)}, got {domain!r}"
+                         f"{near(domain, domains) if isinstance(domain, str) else ''}")
     return tuple(lab for lab in labs if domain in (None, lab.domain))

@@ -13,28 +13,36 @@ from whytrust import api, inputs, judging, stats
 from whytrust.checked import CheckedModel
 from whytrust.core import CoveredParts, Floats, LayeredParts, Parts, generator
 from whytrust.domains.image import laid_out
-from whytrust.explainers import NAMES
+from whytrust.explainers import foreign
+from whytrust.explanation import Explanation
 from whytrust.measures.case import Case
-from whytrust.measures.judged import GOALS, NEEDS, Judged, Metric, incompatible, judge
+from whytrust.measures.judged import NEEDS, About, Judged, Metric, incompatible, judge, other_unit
 from whytrust.progress import Progress
 from whytrust.question import Memory, Question
-from whytrust.studies.judged_cases import anew, hidden
+from whytrust.store import plain
+from whytrust.studies.contenders import label_of
+from whytrust.studies.judged_cases import anew, goal_of, hidden, shuffled, unit_of
 
 RANDOM = "random"
 USUAL = ("pixel_flipping", "insertion", "infidelity/scaled", "faithfulness_correlation", "comprehensiveness", "sufficiency")
 """Metrics where none are named: those that need nothing but the model."""
+Values = Mapping[str, Mapping[str, float]]
+_Found = tuple[Values, Values]
+"""By metric and explainer, one number of one input, and that of scores that say nothing."""
 
 
 @dataclass(frozen=True)
 class Measured:
     """Every metric of every explainer: `print(measured)` shows means beside random, `values` has a number for each input.
 
-    `refused` says why a metric did not judge an explainer. A difference between explainers says something of them only as far
-    as the metric does: see wt.metrics().
+    `refused` says why a metric did not judge an explainer. Random scores are drawn; for metrics that read scores as amounts
+    they are each explainer's own in a random order, for only those have its unit, and "random" is their mean over explainers. A
+    difference between explainers says something of them only as far as the metric does: see wt.metrics().
     """
 
     values: Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> a number an input, NaN where there is none
-    higher: Mapping[str, bool]
+    abouts: Mapping[str, About]
+    chance: Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> the same of scores that say nothing
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)  # inputs that could not be judged
 
@@ -43,31 +51,38 @@ class Measured:
         return [self._row(metric, name, numbers) for metric, some in self.values.items() for name, numbers in some.items()]
 
     def _row(self, metric: str, name: str, numbers: Floats) -> dict[str, Any]:
-        known = numbers[np.isfinite(numbers)]
+        about, known = self.abouts[metric], numbers[np.isfinite(numbers)]
         mean = float(known.mean()) if len(known) else math.nan
-        row: dict[str, Any] = {"metric": metric, "explainer": name, "mean": mean, "low": None, "high": None, "n": len(known),
-                               "better": "larger" if self.higher[metric] else "smaller", "beats_random": None}
-        if len(known) > 1:
-            found = stats.jackknife(mean, (known.sum() - known) / (len(known) - 1))
-            row |= {"low": found.low, "high": found.high}
+        low, high = _interval(about, mean, known)
+        row: dict[str, Any] = {"metric": metric, "explainer": name, "mean": mean, "low": low, "high": high, "n": len(known),
+                               "undefined": len(numbers) - len(known) - len(self.errors),
+                               "better": "larger" if about.higher else "smaller", "beats_random": None}
         if name != RANDOM:
-            sign = 1 if self.higher[metric] else -1
-            chance = self.values[metric][RANDOM]
+            sign = 1 if about.higher else -1
+            chance = self.chance[metric][name]
             wins = np.where(np.isclose(numbers, chance, rtol=1e-9, atol=1e-12), 0.5, (sign * numbers > sign * chance) * 1.0)
             wins[~np.isfinite(numbers) | ~np.isfinite(chance)] = np.nan
             row["beats_random"] = float(np.nanmean(wins)) if np.isfinite(wins).any() else None
         return row
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number, as plain data."""
+        return dict(plain({"rows": self.table(), "values": {metric: {name: numbers.tolist() for name, numbers in some.items()}
+                                                            for metric, some in self.values.items()},
+                           "refused": {metric: dict(some) for metric, some in self.refused.items()},
+                           "errors": {str(i): f"{type(error).__name__}: {error}" for i, error in self.errors.items()}}))
 
     def __str__(self) -> str:
         """A line for each metric and explainer."""
         lines = []
         width = max((len(name) for by_name in self.values.values() for name in by_name), default=8)
         for metric, by_name in self.values.items():
-            lines.append(f"{metric} ({'larger' if self.higher[metric] else 'smaller'} is better)")
+            lines.append(f"{metric} ({'larger' if self.abouts[metric].higher else 'smaller'} is better)")
             for row in (self._row(metric, name, numbers) for name, numbers in by_name.items()):
                 interval = "" if row["low"] is None else f" ({row['low']:.4g} to {row['high']:.4g})"
                 beats = "" if row["beats_random"] is None else f", better than random on {100 * row['beats_random']:.0f} %"
-                lines.append(f"  {row['explainer']:<{width}}  {row['mean']:.4g}{interval}{beats}, n = {row['n']}")
+                without = f", not defined on {row['undefined']}" if row["undefined"] else ""
+                lines.append(f"  {row['explainer']:<{width}}  {row['mean']:.4g}{interval}{beats}, n = {row['n']}{without}")
             lines += [f"  {name:<{width}}  not judged: {why}" for name, why in self.refused.get(metric, {}).items()]
         lines += [f"input {i} failed: {error}" for i, error in self.errors.items()]
         return "\n".join(lines)
@@ -78,43 +93,54 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
             relabelled: Any = None, insist: bool = False, seed: int = 0, **options: Any) -> Measured:
     """How good are explanations of these inputs, by these metrics? Random scores always stand beside them.
 
-    `x`, `method` (one or a list), `target`, `parts` and further options are those of wt.explain. `metrics` are names from
-    wt.methods() or objects. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not given,
-    the parts' own fill, and for table rows the columns' means. `truth` is an annotation: a mask shaped like the explanation's
-    map, {"boxes": [(left, top, right, bottom), …]} of an image, {"words": […]} or {"spans": […]} of a text, {"seconds": […]} of
-    a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean` is what an
-    adversary was before it was changed, for the adversarial trials (flip, all_positive, recovery). Of these three there is one
-    for each of several inputs. `untrained` and `relabelled` are models for the sanity checks. What a metric cannot judge by its
-    goal is refused with the reason, unless `insist`.
+    `x`, `method`, `target`, `parts` and further options are those of wt.explain; several methods come as a list, or by names of
+    your own, {"a": …, "b": …}, and so do metrics, which are names from wt.methods() or objects. `target` may be a list with one
+    for each of several inputs. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not
+    given, the parts' own fill, and for table rows the columns' means. `truth` is an annotation: a mask shaped like the
+    explanation's map, {"boxes": [(left, top, right, bottom), …]} of an image, {"words": […]} or {"spans": […]} of a text,
+    {"seconds": […]} of a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean`
+    is what an adversary was before it was changed, for the adversarial trials (flip, all_positive, recovery). Of these three
+    there is one for each of several inputs. `untrained` and `relabelled` are models for the sanity checks. What a metric cannot
+    judge by its goal, or its unit, is refused with the reason, unless `insist`.
     """
     wrapped = api.model(model)
-    chosen = judging.chosen(metrics)
-    given = api.sort_out(list(method) if isinstance(method, list | tuple) else [method], dict(options), parts)
+    chosen = judging.chosen(USUAL if metrics is None else metrics)
+    labelled = _labelled(method)
+    given = api.sort_out(list(labelled.values()), dict(options), parts)
     of_parts = inputs.prepare(given.of_parts)
     several = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     items = [x] if several is None else list(several)
-    asked = _Asked(wrapped, dict(zip(_names(method), given.explainers, strict=True)), chosen, target, parts, of_parts, baseline,
-                   insist, seed, given.batch_size, None if untrained is None else api.model(untrained),
-                   None if relabelled is None else api.model(relabelled))
-    truths, classes, before = (_each(given, len(items), several is None, name) for given, name in
-                               ((truth, "truth"), (labels, "labels"), (clean, "clean")))
-    found: list[Mapping[str, Mapping[str, float]] | None] = []
+    each = [one.each(len(items)) if hasattr(one, "each") and several is not None else [one] * len(items)
+            for one in given.explainers]
+    asked = _Asked(wrapped, chosen, parts, of_parts, baseline, insist, seed, given.batch_size,
+                   None if untrained is None else api.model(untrained), None if relabelled is None else api.model(relabelled))
+    beside = {name: _each(values, len(items), several is None, name) for name, values in (
+        ("truth", truth), ("labels", labels), ("clean", clean))}
+    same = isinstance(target, str) or not isinstance(target, Sequence | np.ndarray)
+    beside["target"] = [target] * len(items) if same else _each(target, len(items), several is None, "target")
+    found: list[_Found | None] = []
     errors: dict[int, Exception] = {}
     with Progress("measuring") as progress, wrapped.asking():
         for i, item in enumerate(items):
+            explainers = {name: some[i] for name, some in zip(labelled, each, strict=True)}
             try:
-                found.append(asked(item, truths[i], classes[i], before[i], i, progress))
-            except (ValueError, TypeError, OSError) as error:
+                found.append(asked(item, explainers, {name: values[i] for name, values in beside.items()}, i, progress))
+            except Exception as error:  # of this input, whatever a model, a method or a metric raises; the others go on
                 if len(items) == 1:
                     raise
                 found.append(None)
                 errors[i] = error
     if len(errors) == len(items):
         raise errors[0]
+    values, chance = (_stacked([None if one is None else one[which] for one in found]) for which in (0, 1))
+    return Measured(values, {m.about.name: m.about for m in chosen}, chance, asked.refused, errors)
+
+
+def _stacked(found: Sequence[Values | None]) -> dict[str, dict[str, Floats]]:
+    """One number an input, NaN for inputs that failed."""
     first = next(one for one in found if one is not None)
-    values = {metric: {name: np.array([math.nan if one is None else one[metric][name] for one in found])
-                       for name in by_name} for metric, by_name in first.items()}
-    return Measured(values, {m.about.name: m.about.higher for m in chosen}, asked.refused, errors)
+    return {metric: {name: np.array([math.nan if one is None else one[metric].get(name, math.nan) for one in found])
+                     for name in by_name} for metric, by_name in first.items()}
 
 
 @dataclass(frozen=True)
@@ -122,9 +148,7 @@ class _Asked:
     """One call of measure, for each of its inputs."""
 
     model: CheckedModel
-    explainers: Mapping[str, Any]
     metrics: Sequence[Metric]
-    target: Any
     parts: Any
     of_parts: dict[str, Any]
     baseline: str | None
@@ -135,37 +159,59 @@ class _Asked:
     relabelled: CheckedModel | None
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def __call__(self, item: Any, truth: Any, label: Any, clean: Any, case: int,
-                 progress: Progress) -> dict[str, dict[str, float]]:
+    def __call__(self, item: Any, explainers: Mapping[str, Any], beside: Mapping[str, Any], case: int,
+                 progress: Progress) -> _Found:
         cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         columns = len(first.original)
-        target = (self.model.class_index(self.target, columns) if self.target is not None else 0 if columns == 1 else
-                  int(self.model.labels(first.original[None])[0]))
+        target = (self.model.class_index(beside["target"], columns) if beside["target"] is not None else
+                  0 if columns == 1 else int(self.model.labels(first.original[None])[0]))
         question = first.watching(range(columns))[target]
-        self._check(truth, clean)
-        changed = None if clean is None else self._adversary(cut, clean, question, progress)
+        self._check(beside["truth"], beside["clean"])
+        changed = None if beside["clean"] is None else self._adversary(cut, beside["clean"], question, progress)
         behind = self._behind(question, case)
-        own = None if label is None else self.model.class_index(label, columns)
-        scores: dict[str, tuple[Floats, str, Callable[[Question], Floats] | None]] = {
-            name: (one(question, generator(self.seed, "explain")).scores, goal_of(name), self._explaining(one))
-            for name, one in self.explainers.items()}
-        scores[RANDOM] = (generator(self.seed, RANDOM, case).standard_normal(question.d), "nothing", anew(self.seed, case))
-        judged = Judged(behind, scores[RANDOM][0], "nothing", truth, None, self.untrained, self.relabelled, own, question,
-                        changed)
-        return {metric.about.name: dict(self._judged(metric, judged, scores, case)) for metric in self.metrics}
+        own = None if beside["labels"] is None else self.model.class_index(beside["labels"], columns)
+        random = generator(self.seed, RANDOM, case).standard_normal(question.d)
+        nothing = Judged(behind, random, "nothing", beside["truth"], None, self.untrained, self.relabelled, own, question,
+                         changed)
+        judged = {name: self._explained(name, one, question, nothing) for name, one in explainers.items()}
+        values: dict[str, dict[str, float]] = {}
+        chance: dict[str, dict[str, float]] = {}
+        for metric in self.metrics:
+            values[metric.about.name], chance[metric.about.name] = self._judged(metric, judged, nothing, case)
+        return values, chance
 
-    def _judged(self, metric: Metric, judged: Judged, scores: Mapping[str, tuple[Any, str, Any]], case: int) -> Any:
-        about, domain = metric.about, judged.question.parts.domain
-        for name, (values, goal, explain) in scores.items():
-            one = judged.with_scores(values, goal, explain=explain)
-            why = None if self.insist else incompatible(about, goal, domain)
+    def _explained(self, name: str, explainer: Any, question: Question, nothing: Judged) -> Judged:
+        explanation = explainer(question, generator(self.seed, "explain"))
+        if not isinstance(explanation, Explanation):
+            raise TypeError(f"method must return an Explanation of its question, and {name} returned "
+                            f"{type(explanation).__name__}; a function of your own that returns an array takes (model, inputs, "
+                            "targets)")
+        goal, unit = goal_of(name, explanation), unit_of(explanation, question)
+        return nothing.with_scores(explanation.scores, goal, explain=self._explaining(explainer), unit=unit)
+
+    def _judged(self, metric: Metric, judged: Mapping[str, Judged], nothing: Judged,
+                case: int) -> tuple[dict[str, float], dict[str, float]]:
+        """(by explainer its number, and that of scores that say nothing)"""
+        about, domain = metric.about, nothing.question.parts.domain
+        if domain not in about.domains and not self.insist:
+            raise ValueError(incompatible(about, "nothing", domain))
+        values: dict[str, float] = {}
+        chance: dict[str, float] = {}
+        for name, one in judged.items():
+            why = None if self.insist else incompatible(about, one.goal, domain) or other_unit(about, one.unit)
             if why is not None:
-                if domain not in about.domains:
-                    raise ValueError(why)
                 self.refused.setdefault(about.name, {})[name] = why
-            else:
-                yield name, judge(metric, one, generator(self.seed, about.name, case), insist=True)
+                continue
+            values[name] = self._value(metric, one, case)
+            if about.amounts:
+                chance[name] = self._value(metric, shuffled(one, generator(self.seed, "shuffled", case)), case)
+        drawn = (float(np.mean(list(chance.values()))) if chance else
+                 self._value(metric, nothing.with_scores(nothing.scores, explain=anew(self.seed, case)), case))
+        return {**values, RANDOM: drawn}, {name: chance.get(name, drawn) for name in values}
+
+    def _value(self, metric: Metric, judged: Judged, case: int) -> float:
+        return judge(metric, judged, generator(self.seed, metric.about.name, case), insist=True)
 
     def _adversary(self, cut: Parts, clean: Any, question: Question, progress: Progress) -> Case:
         """The input beside what it was before it was changed."""
@@ -187,10 +233,9 @@ class _Asked:
 
     def _check(self, truth: Any, clean: Any) -> None:
         """What a metric needs and was not given is told before anything is explained."""
-        given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "explain": self.explainers,
-                 "case": clean}
+        given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "case": clean}
         for metric in self.metrics:
-            missing = [need for need in metric.about.needs if given[need] is None]
+            missing = [need for need in metric.about.needs if need != "explain" and given[need] is None]
             if missing:
                 raise ValueError(f"{metric.about.name} needs {NEEDS[missing[0]]}")
 
@@ -207,20 +252,33 @@ class _Asked:
         return lambda question: np.asarray(explainer(question, generator(self.seed, "explain")).scores)
 
 
-def goal_of(name: str) -> str:
-    """What the scores of a method mean, as far as it is in the catalogue; others' are taken for contributions."""
-    return NAMES[name].goal if name in NAMES and NAMES[name].goal in GOALS else "contribution"
+def _interval(about: About, mean: float, known: Floats) -> tuple[float | None, float | None]:
+    """95 % of the mean: of shares one that stays within 0 and 1; none where there is no spread to go by."""
+    if about.share and len(known):
+        found = stats.rate(known)
+        return found.low, found.high
+    if len(known) < 2 or np.ptp(known) == 0:
+        return None, None
+    estimate = stats.jackknife(mean, (known.sum() - known) / (len(known) - 1))
+    return estimate.low, estimate.high
 
 
-def _names(method: Any) -> list[str]:
-    """What to call each method."""
-    given = list(method) if isinstance(method, list | tuple) else [method]
-    names = [one if isinstance(one, str) else type(one).__name__ for one in given]
-    if len(set(names)) < len(names):
-        raise ValueError(f"methods must be told apart by their names, and two of {', '.join(names)} are not")
-    if RANDOM in names:
+def _labelled(method: Any) -> dict[str, Any]:
+    """{what to call it: method}"""
+    if isinstance(method, Mapping):
+        named = {str(name): one for name, one in method.items()}
+    else:
+        given = list(method) if isinstance(method, list | tuple) and not foreign.is_ready_made(method) else [method]
+        names = [label_of(one) for one in given]
+        if len(set(names)) < len(names):
+            raise ValueError(f"methods must be told apart by their names, and two of {', '.join(names)} are not; name them: "
+                             "{'a': …, 'b': …}")
+        named = dict(zip(names, given, strict=True))
+    if not named:
+        raise ValueError("method must be at least one, got none")
+    if RANDOM in named:
         raise ValueError("random scores always stand beside the methods; leave random out")
-    return names
+    return named
 
 
 def _each(values: Any, n: int, single: bool, what: str) -> list[Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from whytrust import judging, stats
 from whytrust.core import Floats, generator
 from whytrust.measuring import RANDOM, measure
+from whytrust.store import plain
 
 CLAIM = re.compile(r"\s*(?P<first>[\w/]+)\s*>\s*(?P<second>[\w/]+)\s*")
 DRAWS, FEWEST = 2000, 10
@@ -92,6 +93,14 @@ class Multiverse:
         """A row for each specification."""
         return [{**one.choices, "share": one.share, "verdict": one.words} for one in self.universes]
 
+    def to_json(self) -> dict[str, Any]:
+        """Every number, as plain data."""
+        low, high = self.interval
+        return dict(plain({"claim": self.claim, "metric": self.metric, "survives": self.survives, "low": low, "high": high,
+                           "specifications": [{**{name: str(value) for name, value in one.choices.items()}, "share": one.share,
+                                               "inputs": int(np.isfinite(one.wins).sum()), "verdict": one.words}
+                                              for one in self.universes]}))
+
     def __str__(self) -> str:
         """The answer, and every specification."""
         (low, high), tried = self.interval, len(self._asked)
@@ -101,7 +110,8 @@ class Multiverse:
                  f"other way round in {self.count('the other way round')}, undecided in {self.count('undecided')}."]
         for one in self.universes:
             chosen = ", ".join(f"{name} {value}" for name, value in one.choices.items())
-            share = "" if one.words.startswith("failed") else f"{100 * one.share:.0f} % of inputs, "
+            there = int(np.isfinite(one.wins).sum())
+            share = "" if one.words.startswith("failed") else f"{100 * one.share:.0f} % of {there} inputs, "
             lines.append(f"  {chosen or 'as usual'}: {share}{one.words}")
         return "\n".join(lines)
 
@@ -126,7 +136,10 @@ def multiverse(model: Any, x: Any, claim: str, metric: Any = "pixel_flipping", *
     for name, values in given.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise TypeError(f"{name} must be a list of choices, got {values!r}; pass [{values!r}]")
-    axes = {name: list(values) for name, values in given.items() if len(values)}
+    about = judge[0].about
+    if len(baseline) and not about.hides:
+        raise ValueError(f"{about.name} hides nothing behind a baseline, so that is no choice for it; leave baseline out")
+    axes = {name: _distinct(values) for name, values in given.items() if len(values)}
     methods = [name for name in names if name != RANDOM]
     universes = []
     for combination in itertools.product(*axes.values()):
@@ -144,6 +157,15 @@ def multiverse(model: Any, x: Any, claim: str, metric: Any = "pixel_flipping", *
     if all(one.error for one in universes):
         raise ValueError(f"no specification could be tried: {universes[0].error}")
     return Multiverse(f"{names[0]} > {names[1]}", judge[0].about.name, tuple(universes))
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    """Each choice once."""
+    return [one for i, one in enumerate(values) if not any(_same(one, other) for other in values[:i])]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, str | int | float) and isinstance(other, str | int | float) and one == other)
 
 
 def _wins(values: Mapping[str, Floats], names: Sequence[str], higher: bool) -> Floats:

@@ -177,4 +177,13 @@ def test_whatever_they_raise_is_told_of_the_metric(quantus):
     assert "FaithfulnessCorrelation of Quantus raised" in LabCase(Pictures(), 0, [broken]).record()["errors"][
         "quantus/FaithfulnessCorrelation"]
     with pytest.raises(ValueError, match="does not say which way is better"):
-        _ = FromQuantus(object()).about
+        _ = FromQuantus(lambda **given: [0.0]).about
+    with pytest.raises(TypeError, match=r"must be made first, .* got the class PointingGame"):
+        FromQuantus(quantus.PointingGame)
+
+
+def test_the_same_settings_are_written_the_same(quantus):
+    one, other = (repr(FromQuantus(quantus.FaithfulnessCorrelation(nr_runs=3, subset_size=8, **QUIET))) for _ in range(2))
+    assert one == other
+    assert "0x" not in one
+    assert one != repr(FromQuantus(quantus.FaithfulnessCorrelation(nr_runs=4, subset_size=8, **QUIET)))

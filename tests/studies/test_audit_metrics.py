@@ -11,7 +11,7 @@ from whytrust.explainers.occlusion import Occlusion
 from whytrust.measures import METRIC_NAMES
 from whytrust.measures.flipping import PixelFlipping
 from whytrust.models.whitebox import PlantedCause
-from whytrust.report.agreement import agreement, agreements
+from whytrust.report.agreement import agreement, agreements, by_chance
 from whytrust.report.outcomes import Outcomes
 from whytrust.studies import admitting
 
@@ -112,9 +112,27 @@ def test_agreement_by_hand():
     assert wide["low"] < 0 < wide["high"]
 
 
-@pytest.mark.parametrize(("low", "high", "words"), [(0.2, 1.0, "they agree"), (-1.0, -0.1, "contradict"), (-0.5, 0.9, "undecided")])
-def test_the_section_says_whether_measures_agree(low, high, words):
-    row = {"first": "flip", "second": "<b>", "value": (low + high) / 2, "low": low, "high": high, "explainers": 4, "n": 9}
+def test_measures_that_have_nothing_to_do_with_each_other_are_seldom_said_to_agree_or_not():
+    rng, said = np.random.default_rng(1), []
+    for _ in range(100):
+        firm = [dict(zip("abcdef", rng.permutation(6)[:, None] + rng.normal(0, 0.1, (6, 20)), strict=True)) for _ in range(2)]
+        row = agreements(outcomes({"m": firm[0], "n": firm[1]}))[0]
+        said.append("they" in str(agreement({"agreements": [row]})).rpartition("<td>")[2])
+    assert sum(said) <= 10
+
+
+def test_how_often_chance_ranks_as_much_alike_is_exact():
+    assert by_chance(np.arange(4.0), np.arange(4.0)) == pytest.approx(2 / 24)
+    assert by_chance(np.arange(5.0), np.arange(5.0)[::-1]) == pytest.approx(2 / 120)
+    assert by_chance(np.arange(5.0), np.array([1.0, 0, 2, 3, 4])) == pytest.approx(10 / 120)  # and the 4 swaps of neighbours, both ways
+    assert by_chance(np.arange(12.0), np.arange(12.0)) < 1e-6
+
+
+@pytest.mark.parametrize(("low", "high", "p", "words"), [
+    (0.2, 1.0, 0.01, "they agree"), (-1.0, -0.1, 0.01, "contradict"), (-0.5, 0.9, 0.01, "undecided"),
+    (0.9, 1.0, 0.08, "it could be chance")])
+def test_the_section_says_whether_measures_agree(low, high, p, words):
+    row = {"first": "flip", "second": "<b>", "value": (low + high) / 2, "low": low, "high": high, "explainers": 4, "n": 9, "p": p}
     shown = str(agreement({"agreements": [row]}))
     assert words in shown
     assert "<b>" not in shown

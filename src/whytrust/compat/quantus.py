@@ -31,25 +31,42 @@ class Styled:
     """One of our metrics, called as those of Quantus are: batches of inputs, labels, attributions and masks in, a list out.
 
     `x_batch` is (n, channels, height, width), (n, height, width) or (n, samples); every pixel, or sample, is a part, hidden
-    behind `baseline`. Attributions with channels are summed over them. A model is whatever wt.model takes.
+    behind `baseline`. `y_batch` are classes, or one-hot rows of them. Attributions with channels are summed over them; without
+    `a_batch` they are asked of `explain_func`. A model is whatever wt.model takes; with `softmax` its outputs are logits.
     """
 
     metric: Any
     baseline: str = "zeros"
     seed: int = 0
 
-    def __call__(self, model: Any, x_batch: Any, y_batch: Any, a_batch: Any, s_batch: Any = None,
-                 explain_func: Callable[..., Any] | None = None, **options: Any) -> list[float]:
+    def __post_init__(self) -> None:
+        """Refuse at once what is no metric of ours."""
+        judging.chosen(self.metric)
+
+    def __call__(self, model: Any, x_batch: Any, y_batch: Any, a_batch: Any = None, s_batch: Any = None,
+                 explain_func: Callable[..., Any] | None = None, softmax: bool = False, channel_first: bool = True,
+                 **options: Any) -> list[float]:
         """One number for each input."""
-        metric, x, a = judging.chosen(self.metric)[0], np.asarray(x_batch), np.asarray(a_batch, dtype=np.float64)
-        if len(x) != len(a) or len(x) != len(y_batch):
-            raise ValueError(f"x_batch, y_batch and a_batch must have one entry for each input, got {len(x)}, {len(y_batch)} "
-                             f"and {len(a)}")
+        metric, x, y = judging.chosen(self.metric)[0], np.asarray(x_batch), np.asarray(y_batch)
+        if not channel_first:
+            raise ValueError("x_batch must have its channels first, (n, channels, height, width); move them with np.moveaxis")
+        y = y.argmax(axis=1) if y.ndim == 2 else y
+        if a_batch is None and explain_func is None:
+            raise ValueError("a_batch must be given, or explain_func(model, inputs, targets), which makes it")
+        a = np.asarray(explain_func(model=model, inputs=x, targets=y) if a_batch is None and explain_func is not None
+                       else a_batch, dtype=np.float64)
+        if y.ndim != 1 or a.ndim < 1 or len(x) != len(a) or len(x) != len(y):
+            raise ValueError(f"x_batch, y_batch and a_batch must have one entry for each input, got {x.shape}, {y.shape} and "
+                             f"{a.shape}")
+        missing = {"truth": s_batch, "explain": explain_func}
+        for need, called in (("truth", "s_batch"), ("explain", "explain_func")):
+            if need in metric.about.needs and missing[need] is None:
+                raise ValueError(f"{metric.about.name} needs {called}")
         layout = "NCHW" if x.ndim == 4 else "NHWC"
-        wrapped = model if isinstance(model, CheckedModel) else api.model(model, **({"layout": layout} if x.ndim == 4 else {}),
-                                                                          **options)
+        given = {**({"layout": layout} if x.ndim == 4 else {}), **({"output": "logit"} if softmax else {}), **options}
+        wrapped = model if isinstance(model, CheckedModel) else api.model(model, **given)
         found = []
-        for i, (one, target) in enumerate(zip(x, y_batch, strict=True)):
+        for i, (one, target) in enumerate(zip(x, y, strict=True)):
             question = Question(wrapped, self._parts(one, layout, i), int(target))
             truth = None if s_batch is None else np.asarray(s_batch)[i].reshape(question.parts.view.spread(
                 np.zeros(question.d)).shape) > 0
@@ -100,6 +117,20 @@ class FromQuantus:
     aspect: Any = "faithfulness"
     needs: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a class, of which no metric has been made yet."""
+        if isinstance(self.metric, type) or not callable(self.metric):
+            what = f"the class {self.metric.__name__}" if isinstance(self.metric, type) else type(self.metric).__name__
+            raise TypeError(f"a metric of Quantus must be made first, FromQuantus(quantus.PixelFlipping(…)), got {what}")
+
+    def __repr__(self) -> str:
+        """What it is made of, without addresses: the same settings are written the same in every run."""
+        own = {name: value for name, value in sorted(getattr(self.metric, "__dict__", {}).items()) if not name.startswith("_")}
+        settings = {name: value if isinstance(value, str | int | float | bool | None) else
+                    getattr(value, "__name__", type(value).__name__) for name, value in own.items()}
+        return (f"FromQuantus({type(self.metric).__name__}({', '.join(f'{k}={v!r}' for k, v in settings.items())}), "
+                f"{self.name!r}, {self.higher}, {self.goals}, {self.aspect!r}, {self.needs}, {self.options})")
 
     @property
     def about(self) -> About:

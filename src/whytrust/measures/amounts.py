@@ -89,6 +89,12 @@ class Completeness:
     """
 
     relative: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what is no yes or no."""
+        if not isinstance(self.relative, bool):
+            raise ValueError(f"relative must be True or False, got {self.relative!r}")
+
     about: ClassVar[About] = About(
         "completeness", "how far the sum of all scores is from what all parts together make of the target's score", False,
         ("contribution",), "performance", "faithfulness", "Sundararajan et al. 2017", amounts=True)

@@ -86,7 +86,7 @@ class PixelFlipping:
         name = "pixel_flipping" + "/least" * (self.order == "least") + "/accuracy" * (self.indicator == "accuracy")
         what = "the target's score falls" if self.indicator == "score" else "the label is lost"
         return About(name, f"how soon {what} while parts are hidden, the {self.order} important first", self.order == "most",
-                     ("contribution",), "performance", "faithfulness", "Samek et al. 2016")
+                     ("contribution",), "performance", "faithfulness", "Samek et al. 2016", share=self.indicator == "accuracy")
 
     def curve(self, judged: Judged, rng: np.random.Generator) -> Curve:
         """The walk itself."""
@@ -177,7 +177,7 @@ class WordDeletion:
     most: int = 10
     about: ClassVar[About] = About(
         "word_deletion", "how often the label is kept while words are taken out, the most important first", False,
-        ("contribution",), "performance", "faithfulness", "Arras et al. 2016", domains=("text",))
+        ("contribution",), "performance", "faithfulness", "Arras et al. 2016", domains=("text",), share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is no number of words."""
@@ -204,7 +204,7 @@ class ImpactScore:
     left: float = 0.5  # of the confidence, or less
     about: ClassVar[About] = About(
         "impact_score", "whether hiding the most important parts changes the label or halves the confidence", True,
-        ("contribution",), "performance", "faithfulness", "Lin et al. 2019")
+        ("contribution",), "performance", "faithfulness", "Lin et al. 2019", share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is neither a number of parts nor a share of them."""
@@ -238,8 +238,8 @@ class Comprehensiveness:
 
     def __post_init__(self) -> None:
         """Refuse what are no shares."""
-        if not self.shares or not all(0 < share <= 1 for share in self.shares):
-            raise ValueError(f"shares must be one or more numbers above 0 and up to 1, got {self.shares!r}")
+        if not isinstance(self.shares, tuple) or not self.shares or not all(0 < share <= 1 for share in self.shares):
+            raise ValueError(f"shares must be a tuple of one or more numbers above 0 and up to 1, got {self.shares!r}")
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean fall."""

@@ -50,6 +50,7 @@ class About:
     domains: tuple[str, ...] = ("image", "text", "audio", "tabular")
     amounts: bool = False  # are scores read as amounts, so that their unit counts?
     own_baseline: bool = False  # does it hide parts behind something of its own, whatever the question says?
+    share: bool = False  # is its number a share, from 0 to 1?
     shown: float = 0.5  # how many other parts are shown, on average, where it asks what hiding one does
 
     @property
@@ -81,19 +82,21 @@ class Judged:
     a mask shaped like the input as a reader knows it (pixels, characters, cells or samples, columns), or what `annotations`
     makes one of. `label` is the label that an accuracy is reckoned by, the model's own where none is given. `asked` is the
     question that the explainer answered, where metrics are to hide parts behind something else than it did. `case` is the input
-    beside what it was before it was changed.
+    beside what it was before it was changed. `unit` is "logit" where scores speak of that and the model's score is a
+    probability.
     """
 
     question: Question
     scores: Floats
     goal: str = "contribution"
-    truth: Any = None
+    truth: Any = None  # of an annotation
     explain: Callable[[Question], Floats] | None = None  # the same bits for the same question
     untrained: CheckedModel | None = None
     relabelled: CheckedModel | None = None
     label: int | None = None
     asked: Question | None = None
     case: Case | None = None
+    unit: str = ""  # of the scores, where it is not the unit of the model's score
     own: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -101,12 +104,13 @@ class Judged:
         question, classes = self.question, len(self.question.original)
         if len(question.memory.watched) < classes:
             question = question.watching(range(classes))[question.target]
-        values = np.asarray(self.scores, dtype=np.float64)
+        values = np.array(self.scores, dtype=np.float64)
         if values.shape != (question.d,) or not np.isfinite(values).all():
             raise ValueError(f"scores must be finite numbers, one a part: expected ({question.d},), got {values.shape}"
                              f"{'' if np.isfinite(values).all() else ' with NaN or infinite ones'}")
         if self.goal not in GOALS:
             raise ValueError(f"goal must be one of {', '.join(GOALS)}, got {self.goal!r}")
+        values.flags.writeable = False  # several metrics look at them
         told = self.label is not None
         own = self.label if told else 0 if classes == 1 else int(question.model.labels(question.original[None])[0])
         for name, value in (("question", question), ("scores", values), ("own", own), ("truth", self._checked_truth())):
@@ -202,6 +206,14 @@ def incompatible(about: About, goal: str, domain: str) -> str | None:
     return None
 
 
+def other_unit(about: About, unit: str) -> str | None:
+    """Why amounts in this unit cannot be held against the model's score; None where they can."""
+    if not about.amounts or not unit:
+        return None
+    return (f"{about.name} reads scores as amounts of the model's score, a probability, and these are amounts of the {unit}; "
+            "pass explains='score' to the method")
+
+
 def lacking(about: About, judged: Judged) -> str | None:
     """What this metric needs and was not given; None where it has all."""
     missing = [need for need in about.needs if getattr(judged, need) is None]
@@ -213,12 +225,31 @@ def judge(metric: Metric, judged: Judged, rng: np.random.Generator, insist: bool
 
     What a metric needs cannot be insisted on.
     """
-    about = metric.about
+    about = checked_about(metric)
     reason = lacking(about, judged)
     if reason is None and not insist:
-        reason = incompatible(about, judged.goal, judged.question.parts.domain)
+        reason = incompatible(about, judged.goal, judged.question.parts.domain) or other_unit(about, judged.unit)
         reason = reason and f"{reason}; pass insist=True to have its number all the same"
     if reason:
         raise ValueError(reason)
-    value = float(metric(judged, rng))
+    found: Any = metric(judged, rng)
+    if isinstance(found, str) or np.ndim(found) != 0:
+        raise TypeError(f"a metric must return one number for one explanation, and {about.name} returned "
+                        f"{f'an array of shape {np.shape(found)}' if np.ndim(found) else repr(found)[:40]}")
+    value = float(found)
     return value if math.isfinite(value) else math.nan
+
+
+def checked_about(metric: Any) -> About:
+    """What a metric says of itself, or one clear error where it says nothing, or what nobody understands."""
+    about = getattr(metric, "about", None)
+    if not isinstance(about, About):
+        raise TypeError(f"a metric must say what it is, about = About(name, words, higher, goals, kind, aspect, paper) of "
+                        f"whytrust.measures.judged, got {type(metric).__name__} with about {about!r:.40}")
+    for what, given, known in (("goals", about.goals, ANY), ("kind", (about.kind,), get_args(Kind)),
+                               ("aspect", (about.aspect,), get_args(Aspect)), ("needs", about.needs, NEEDS)):
+        wrong = [one for one in given if one not in known] if isinstance(given, tuple) else [given]
+        if wrong or (not given and what == "goals"):
+            raise ValueError(f"{what} of {about.name} must be among {', '.join(known)}, in a tuple where there are several, "
+                             f"got {given!r:.60}")
+    return about

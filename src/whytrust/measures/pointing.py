@@ -26,11 +26,11 @@ class PointingGame:
 
     tolerance: float = 0.0
     about: ClassVar[About] = About("pointing_game", "whether the place of the largest score lies in the annotation", True, ANY,
-                                   "alignment", "plausibility", "Zhang et al. 2018", ("truth",))
+                                   "alignment", "plausibility", "Zhang et al. 2018", ("truth",), share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is no distance."""
-        if not 0 <= self.tolerance < math.inf:
+        if isinstance(self.tolerance, str) or not 0 <= self.tolerance < math.inf:
             raise ValueError(f"tolerance must be a distance from the annotation, 0 or more, got {self.tolerance!r}")
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
@@ -50,11 +50,12 @@ class Localisation:
 
     threshold: float = 0.15
     about: ClassVar[About] = About("localisation", "the overlap (intersection over union) of the annotation and the places of "
-                                   "large scores", True, ANY, "alignment", "plausibility", "Selvaraju et al. 2017", ("truth",))
+                                   "large scores", True, ANY, "alignment", "plausibility", "Selvaraju et al. 2017", ("truth",),
+                                   share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is no share."""
-        if not 0 <= self.threshold < 1:
+        if isinstance(self.threshold, str) or not 0 <= self.threshold < 1:
             raise ValueError(f"threshold must be a share of the largest score, from 0 to below 1, got {self.threshold!r}")
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
@@ -76,7 +77,7 @@ class RelevanceMass:
     """
 
     about: ClassVar[About] = About("relevance_mass", "the share of positive scores that lies in the annotation", True, ANY,
-                                   "alignment", "plausibility", "Arras et al. 2022", ("truth",))
+                                   "alignment", "plausibility", "Arras et al. 2022", ("truth",), share=True)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""
@@ -93,7 +94,7 @@ class RelevanceRank:
     """
 
     about: ClassVar[About] = About("relevance_rank", "of as many largest places as the annotation has, the share in it", True,
-                                   ANY, "alignment", "plausibility", "Arras et al. 2022", ("truth",))
+                                   ANY, "alignment", "plausibility", "Arras et al. 2022", ("truth",), share=True)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """From 0 to 1."""

@@ -46,8 +46,8 @@ class Roar:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""
-        if not self.shares or not all(0 < share < 1 for share in self.shares):
-            raise ValueError(f"shares must be one or more numbers between 0 and 1, got {self.shares!r}")
+        if not isinstance(self.shares, tuple) or not self.shares or not all(0 < share < 1 for share in self.shares):
+            raise ValueError(f"shares must be a tuple of one or more numbers between 0 and 1, got {self.shares!r}")
         if isinstance(self.trainings, bool) or not isinstance(self.trainings, int) or self.trainings < 1:
             raise ValueError(f"trainings must be a whole number >= 1, got {self.trainings!r}")
 
@@ -57,6 +57,10 @@ class Roar:
         if not learnt or not tested:
             raise ValueError(f"roar needs inputs to learn from and to test on, got {len(learnt)} and {len(tested)}")
         names = list(learnt[0].scores)
+        for some in (*learnt, *tested):
+            if list(some.scores) != names:
+                raise ValueError(f"every input must be explained by the same explainers: expected {', '.join(names)}, got one "
+                                 f"with {', '.join(some.scores) or 'none'}")
         if "random" in names:
             raise ValueError("a random order always stands beside the explainers; leave random out")
         whole = self._accuracy(train, learnt, tested, None, 0.0, seed)
@@ -76,7 +80,13 @@ class Roar:
         right = []
         for training in range(self.trainings):
             model = train(sides[0], labels[0], seed + training)
-            right.append(float((np.asarray(model(sides[1])).argmax(axis=1) == labels[1]).mean()))
+            if not callable(model):
+                raise TypeError(f"train must return a model, a function of a batch, got {type(model).__name__}")
+            scores = np.asarray(model(sides[1]))
+            if scores.ndim != 2 or len(scores) != len(tested):
+                raise ValueError(f"a model that train returns must give scores of every class, (n, classes): expected "
+                                 f"({len(tested)}, classes), got {scores.shape}")
+            right.append(float((scores.argmax(axis=1) == labels[1]).mean()))
         return float(np.mean(right))
 
 

@@ -65,7 +65,7 @@ class ModelRandomisation:
 
     about: ClassVar[About] = About(
         "model_randomisation", "how alike the explanation is to that of the same model before its training", False, ANY,
-        "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "untrained"))
+        "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "untrained"), share=True)
 
     twin: ClassVar[str] = "untrained"
 
@@ -84,7 +84,7 @@ class LabelRandomisation(ModelRandomisation):
 
     about: ClassVar[About] = About(
         "label_randomisation", "how alike the explanation is to that of the same model trained on shuffled labels", False, ANY,
-        "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "relabelled"))
+        "performance", "faithfulness", "Adebayo et al. 2018", ("explain", "relabelled"), share=True)
     twin: ClassVar[str] = "relabelled"
 
 
@@ -92,7 +92,11 @@ def explained(judged: Judged, model: CheckedModel, parts: Parts) -> Floats:
     """What the explainer says of another model, or of other parts."""
     explain = cast(Callable[[Question], Floats], judged.explain)  # which `lacking` has seen to
     asked = judged.asked or judged.question
-    scores = np.asarray(explain(replace(asked, model=model, parts=parts, memory=Memory(()))), dtype=np.float64)
+    other = replace(asked, model=model, parts=parts, memory=Memory(()))
+    if len(other.original) != len(asked.original):
+        raise ValueError(f"untrained and relabelled models must have as many outputs as the model itself: expected "
+                         f"{len(asked.original)}, got {len(other.original)} of {model.name}")
+    scores = np.asarray(explain(other), dtype=np.float64)
     if scores.shape != (judged.d,) or not np.isfinite(scores).all():
         raise ValueError(f"explain must return finite scores, one a part: expected ({judged.d},), got {scores.shape}"
                          f"{'' if np.isfinite(scores).all() else ' with NaN or infinite ones'}")

@@ -34,7 +34,7 @@ class LabelFlips:
 
     about: ClassVar[About] = About(
         "flip", "how soon the change of the best parts, laid over the clean input, flips the label", True, ("ranking",),
-        "performance", "faithfulness", "Hoedt et al. 2022", ("case",))
+        "performance", "faithfulness", "Hoedt et al. 2022", ("case",), share=True)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The area; the label that was there before may be left for any other."""
@@ -77,7 +77,7 @@ class Recovered:
     k: int = 3
     about: ClassVar[About] = About(
         "recovery", "where only k parts are changed, the share of them that is among the k best", True, ("ranking",),
-        "performance", "faithfulness", "Praher et al. 2021", ("case", "explain"))
+        "performance", "faithfulness", "Praher et al. 2021", ("case", "explain"), share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is no number of parts."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats as scipy_stats
 
 from whytrust import stats
 from whytrust.core import Floats, generator
@@ -17,7 +18,7 @@ from whytrust.report.words import Findings, section, table
 
 LEAST, FEWEST = 4, 5
 """Explainers, and cases, below which there is no ranking to speak of: three fall into one order by chance too often."""
-DRAWS = 1000
+DRAWS, MOST_ORDERS = 1000, 7
 TRIALS = ("flip", "recovery")
 
 
@@ -47,7 +48,7 @@ def agreements(tried: Outcomes) -> list[dict[str, Any]]:
                  for chosen in rng.integers(n, size=(DRAWS, n))]
         low, high = np.nanquantile(drawn, (stats.LEVEL / 2, 1 - stats.LEVEL / 2))
         found.append({"first": one, "second": other, "explainers": len(names), "n": n, "value": whole, "low": float(low),
-                      "high": float(high)})
+                      "high": float(high), "p": by_chance(*(r.mean(axis=1) for r in ranks))})
     return found
 
 
@@ -78,20 +79,39 @@ def _correlation(one: Floats, other: Floats) -> float:
     return float(first @ second) / length if length > 0 else math.nan
 
 
+def by_chance(one: Floats, other: Floats) -> float:
+    """How often would two measures that know nothing of each other rank these explainers as much alike, or unlike?
+
+    Exact, by every order, for up to seven; of more by Student's approximation. Four explainers can never be told from chance.
+    """
+    first, second = (_ranks(values[:, None])[:, 0] for values in (one, other))
+    if len(first) > MOST_ORDERS:
+        return float(scipy_stats.spearmanr(first, second).pvalue)
+    orders = np.array(list(itertools.permutations(second)))
+    sums = orders @ (first - first.mean())
+    own = float((first - first.mean()) @ second)
+    return float((np.abs(sums) >= abs(own) - 1e-9).mean())
+
+
 def agreement(findings: Findings) -> Markup | None:
     """The section: every two measures."""
     given: Sequence[Mapping[str, Any]] = findings.get("agreements") or []
     if not given:
         return None
     rows = [[f"{one['first']} and {one['second']}", f"{one['value']:+.2f}", f"{one['low']:+.2f} to {one['high']:+.2f}",
-             str(one["explainers"]), str(one["n"]), _words(one)] for one in given]
-    about = tag("p", "How alike two measures rank the explainers: +1 is the same order, −1 the opposite. With few explainers "
-                "few orders are possible, and a large number may be chance.", class_="aside")
+             "–" if one.get("p") is None else f"{one['p']:.0%}", str(one["explainers"]), str(one["n"]), _words(one)]
+            for one in given]
+    about = tag("p", "How alike two measures rank the explainers: +1 is the same order, −1 the opposite. The range says how "
+                "far that moves with other inputs. With few explainers few orders are possible: “by chance” is how often "
+                "measures that have nothing to do with each other would come as near to +1 or −1.", class_="aside")
     return section("agreement", "Do the measures agree?", about, table(
-        ["Measures", "Rank correlation", "95% range", "Explainers", "Cases", "In words"], rows, "Agreement of measures"))
+        ["Measures", "Rank correlation", "95% range", "By chance", "Explainers", "Cases", "In words"], rows,
+        "Agreement of measures"))
 
 
 def _words(one: Mapping[str, Any]) -> str:
+    if one.get("p") is None or one["p"] > stats.LEVEL:
+        return "undecided: it could be chance"
     if one["low"] > 0:
         return "they agree"
     return "they contradict each other" if one["high"] < 0 else "undecided"

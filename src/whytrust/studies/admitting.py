@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,9 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
 
     A cache that cannot be written is no fault: the lab is then asked again the next time.
     """
-    file = (cache_folder() if cache is None else cache) / f"metrics-{_key(metrics, domain, cut)}.json"
-    remembered = _read(file, metrics)
+    key = _key(metrics, domain, cut)
+    file = None if key is None else (cache_folder() if cache is None else cache) / f"metrics-{key}.json"
+    remembered = None if file is None else _read(file, metrics)
     if remembered is not None:
         return remembered
     labs = [lab for lab in every_lab() if lab.domain == domain]
@@ -44,6 +47,8 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
     abouts = {metric.about.name: metric.about for metric in metrics}
     told = admissions(findings(records, abouts), domain, {lab.name: {"domain": lab.domain} for lab in labs}, abouts)
     with suppress(OSError):
+        if file is None:
+            return told
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(plain([one.__dict__ for one in told])), encoding="utf-8")
@@ -51,14 +56,36 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
     return told
 
 
-def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str:
-    """What the answer depends on: the metrics' settings, the labs, and the code of both."""
+def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str | None:
+    """What the answer depends on: the metrics with their settings and their code, the labs, our code and what it rests on.
+
+    None where a metric's code cannot be read, as of one that was typed in: then nothing is remembered.
+    """
     here = Path(__file__).parent.parent
-    code = [*sorted((here / "lab").glob("*.py")), *sorted((here / "measures").glob("*.py")), here / "models" / "whitebox.py",
-            *(here / "studies" / f"metrics_{name}.py" for name in ("cases", "findings", "told"))]
-    parts = [str(FORMAT), domain, str(cut), json.dumps(dict(settings(metrics))), *(path.read_text("utf-8") for path in code)]
-    parts += [lab.name for lab in every_lab()]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+    code = sorted(here.rglob("*.py"))
+    for metric in metrics:
+        for kind in type(metric).__mro__[:-1]:
+            try:
+                code.append(Path(inspect.getfile(kind)))
+            except (TypeError, OSError):
+                return None
+    parts = [str(FORMAT), domain, str(cut), json.dumps(dict(settings(metrics))), *(lab.name for lab in every_lab()),
+             *(f"{name} {installed(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "quantus"))]
+    digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=8)
+    for path in code:
+        try:
+            digest.update(path.read_bytes())
+        except OSError:
+            return None
+    return digest.hexdigest()
+
+
+def installed(name: str) -> str | None:
+    """The version of a package; None where it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _read(file: Path, metrics: Sequence[Metric]) -> list[Admission] | None:

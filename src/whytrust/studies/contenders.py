@@ -18,7 +18,7 @@ def named(given: Any, background: Any, always: Collection[str], what: str) -> di
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"explainers must be names or explainers in a list, or {{label: explainer}}, got {given!r:.60}")
-    pairs = given.items() if isinstance(given, Mapping) else [(_label(one), one) for one in given]
+    pairs = given.items() if isinstance(given, Mapping) else [(label_of(one), one) for one in given]
     made: dict[str, Any] = {}
     for name, one in pairs:
         label = str(name)
@@ -54,7 +54,8 @@ def _taught(explainer: Any, background: Any) -> Any:
     return api.with_background(explainer, background)
 
 
-def _label(one: Any) -> str:
+def label_of(one: Any) -> str:
+    """What to call an explainer: its name, or that of its function or class."""
     if isinstance(one, Mapping):
         return str(one.get("method", "explainer"))
     if isinstance(one, str):

@@ -12,7 +12,7 @@ import numpy as np
 from whytrust.core import CoveredParts, Floats, generator
 from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
-from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge
+from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge, other_unit
 from whytrust.question import Memory, Question
 
 DRAWS = 5
@@ -44,18 +44,24 @@ def judged(question: Question, explained: Mapping[str, Explanation], again: Call
         about = metric.about
         values: dict[str, float | None] = {}
         refused: dict[str, str] = {}
+        chances: dict[str, list[float | None]] = {}
         for name, explanation in explained.items():
             goal = goal_of(name, explanation)
-            why = incompatible(about, goal, question.parts.domain)
+            unit = unit_of(explanation, question)
+            why = incompatible(about, goal, question.parts.domain) or other_unit(about, unit)
             if why is not None:
                 refused[name] = why
                 continue
-            one = first.with_scores(explanation.scores, goal, explain=_again(again, name))
+            one = first.with_scores(explanation.scores, goal, explain=_again(again, name), unit=unit)
             values[name] = _value(metric, one, seed, case, refused, name)
+            if about.amounts:
+                own = [shuffled(one, generator(seed, "shuffled", case, i)) for i in range(DRAWS)]
+                chances[name] = [_value(metric, other, seed, case, refused, name) for other in own]
         randoms = [_value(metric, first.with_scores(scores, "nothing", explain=anew(seed, case, i)), seed, case, refused,
-                          "random") for i, scores in enumerate(randoms_of)]
+                          "random") for i, scores in enumerate(randoms_of)] if not about.amounts else []
         found[about.name] = {"values": values, "random": randoms, "refused": refused, "higher": about.higher,
-                             "wins": {name: _wins(value, randoms, about.higher) for name, value in values.items()}}
+                             "wins": {name: _wins(value, chances.get(name, randoms), about.higher)
+                                      for name, value in values.items()}}
     return found
 
 
@@ -83,6 +89,16 @@ def goal_of(name: str, explanation: Explanation) -> str:
     if known is not None and known.goal in GOALS:
         return known.goal
     return "contribution" if explanation.sense == "signed" else "ranking"
+
+
+def unit_of(explanation: Explanation, question: Question) -> str:
+    """"logit" where scores speak of that and the model's score is a probability; else nothing."""
+    return "logit" if explanation.settings.get("explains") == "logit" and question.model.output == "logit" else ""
+
+
+def shuffled(judged: Judged, rng: np.random.Generator) -> Judged:
+    """The same scores in a random order: as large, in the same unit, and saying nothing."""
+    return judged.with_scores(rng.permutation(judged.scores), "nothing")
 
 
 def hidden(question: Question) -> Question:

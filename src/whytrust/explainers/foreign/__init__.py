@@ -45,6 +45,11 @@ def is_ready_made(method: Any) -> bool:
     return _kind(method) in (Given, LimeResult, ShapResult, Results)
 
 
+def is_explainer(method: Any) -> bool:
+    """Is this someone else's explainer, which can explain anew?"""
+    return not isinstance(method, list | tuple) and _kind(method) in (Captum, Shap, LimePackage, Function)
+
+
 def _kind(method: Any) -> Any:
     """Which of the adapters has it, by what it can do; the libraries are not imported to find out."""
     if hasattr(method, "local_exp"):
@@ -54,7 +59,8 @@ def _kind(method: Any) -> Any:
     if isinstance(method, list | tuple):
         if method and all(_kind(one) in (LimeResult, ShapResult) for one in method):
             return Results
-        return Given if method and not any(isinstance(one, str) or callable(one) for one in method) else None
+        makers = any(isinstance(one, str) or callable(one) or is_explainer(one) for one in method)
+        return Given if method and not makers else None
     if isinstance(method, np.ndarray) or (hasattr(method, "detach") and not callable(method)):
         return Given
     if callable(getattr(method, "attribute", None)):
