@@ -30,7 +30,7 @@ LAYERS = [
     {"reporting", "studies"},
     {"auditing", "fooling", "judging", "trusting"},
     {"measuring"},
-    {"universes"},
+    {"retraining", "twinning", "universes"},
     {"", "cli", "compat", "demo"},
     {"__main__"},
 ]
@@ -83,7 +83,7 @@ def test_core_imports_numpy_alone():
 
 def test_the_public_face_is_these_names():
     assert sorted(whytrust.__all__) == ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Multiverse", "Picked",
-                                        "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "multiverse", "pick", "trust"]
+                                        "Retrained", "SomeFailed", "Tried", "Trust", "Twins", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model", "multiverse", "pick", "roar", "trust", "twins"]
 
 
 def test_importing_whytrust_loads_no_optional_library():

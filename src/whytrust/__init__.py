@@ -11,10 +11,12 @@ from whytrust.judging import Tried, metrics
 from whytrust.measuring import Measured, measure
 from whytrust.picking import Picked, pick
 from whytrust.report.audit import Audit
+from whytrust.retraining import Retrained, roar
 from whytrust.trusting import Trust, trust
+from whytrust.twinning import Twins, twins
 from whytrust.universes import Multiverse, multiverse
 
 __version__ = "0.1.0"
 __all__ = ["Attacked", "Audit", "Explanation", "Fooled", "Gallery", "Measured", "MissingExtra", "Multiverse", "Picked",
-           "SomeFailed", "Tried", "Trust", "attack", "audit", "explain", "fool", "measure", "methods", "metrics", "model",
-           "multiverse", "pick", "trust"]
+           "Retrained", "SomeFailed", "Tried", "Trust", "Twins", "attack", "audit", "explain", "fool", "measure", "methods",
+           "metrics", "model", "multiverse", "pick", "roar", "trust", "twins"]

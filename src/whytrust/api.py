@@ -109,7 +109,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
     given = sort_out(method, hyper_parameters, parts)
     of_parts = inputs.prepare(given.of_parts)
     items = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
-    ask = _Asking(wrapped, given.explainers, given.several, target, parts, int(seed), of_parts, given.batch_size)
+    ask = Asking(wrapped, given.explainers, given.several, target, parts, int(seed), of_parts, given.batch_size)
     with Progress("explaining") as progress:
         if items is None:
             return ask(x, progress)
@@ -131,7 +131,7 @@ def explain(model: Any, x: Any, method: Any = "lime", target: Any = None, parts:
 
 
 @dataclass(frozen=True)
-class _Asking:
+class Asking:
     """One call of explain, for each of its inputs."""
 
     model: CheckedModel
@@ -144,6 +144,7 @@ class _Asking:
     batch_size: int | None
 
     def __call__(self, item: Any, progress: Progress) -> Any:
+        """The explanation of one input, or several of it."""
         with self.model.asking():
             return self._answered(item, progress)
 

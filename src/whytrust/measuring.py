@@ -105,8 +105,8 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     """
     wrapped = api.model(model)
     chosen = judging.chosen(USUAL if metrics is None else metrics)
-    labelled = _labelled(method)
-    given = api.sort_out(list(labelled.values()), dict(options), parts)
+    called = labelled(method)
+    given = api.sort_out(list(called.values()), dict(options), parts)
     of_parts = inputs.prepare(given.of_parts)
     several = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     items = [x] if several is None else list(several)
@@ -122,7 +122,7 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     errors: dict[int, Exception] = {}
     with Progress("measuring") as progress, wrapped.asking():
         for i, item in enumerate(items):
-            explainers = {name: some[i] for name, some in zip(labelled, each, strict=True)}
+            explainers = {name: some[i] for name, some in zip(called, each, strict=True)}
             try:
                 found.append(asked(item, explainers, {name: values[i] for name, values in beside.items()}, i, progress))
             except Exception as error:  # of this input, whatever a model, a method or a metric raises; the others go on
@@ -263,7 +263,7 @@ def _interval(about: About, mean: float, known: Floats) -> tuple[float | None, f
     return estimate.low, estimate.high
 
 
-def _labelled(method: Any) -> dict[str, Any]:
+def labelled(method: Any) -> dict[str, Any]:
     """{what to call it: method}"""
     if isinstance(method, Mapping):
         named = {str(name): one for name, one in method.items()}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from whytrust.core import generator
-from whytrust.lab import LABS, Pictures, Rows, corrupted, other_weights, shapley, shifted
+from whytrust.lab import LABS, LEARNT, Pictures, Rows, added_on_average, corrupted, other_weights, shapley, shifted
 from whytrust.question import Question
 
 CUTS = {"image": "grid:3x3", "tabular": None, "text": None, "audio": None}
@@ -123,3 +123,60 @@ def test_shapley_of_many_parts_is_refused():
     lab = Pictures()
     with pytest.raises(ValueError, match="at most 14 parts, got 144"):
         shapley(asked(lab, lab.planted(0)), generator(0))
+
+
+@pytest.mark.parametrize("shown", [0.25, 0.75])
+@pytest.mark.parametrize("lab", [Pictures("edges"), Pictures("interactions"), Rows("interactions"), Rows("bend")],
+                         ids=lambda lab: lab.name)
+def test_the_truth_where_others_are_shown_more_or_less_often_is_what_every_set_says(lab, shown):
+    for case in range(3):
+        question = asked(lab, lab.planted(case, CUTS[lab.domain]))
+        np.testing.assert_allclose(added_on_average(question, shown, generator(0)), lab.truth(question, shown), atol=1e-9)
+
+
+@pytest.mark.parametrize("lab", [*LABS, *LEARNT], ids=lambda lab: lab.name)
+def test_what_was_changed_turns_the_label_and_is_the_same_each_time(lab):
+    made = [lab.changed(case, "grid:4x4" if lab.domain == "image" else None) for case in range(12)]
+    found = [one for one in made if one is not None]
+    assert len(found) >= 3
+    for one in found:
+        case = one.case(lab.model)
+        assert case.clean_label != case.label
+        assert case.change.max() > 0
+    again = [lab.changed(case, "grid:4x4" if lab.domain == "image" else None) for case in range(12)]
+    assert [one is None for one in made] == [one is None for one in again]
+    first, second = (next(one for one in some if one is not None).parts for some in (made, again))
+    ones = np.ones((1, len(first.names)), bool)
+    one, other = (np.asarray(some.compose(ones, generator(0))) for some in (first, second))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("lab", LEARNT, ids=lambda lab: lab.name)
+def test_what_was_learnt_is_the_artefact_and_nothing_else(lab):
+    assert min(lab.reliance.values()) >= 0.95
+    put_in, taken_out, kept = [], [], []
+    for case in range(1000, 1040):  # inputs that it was neither trained nor verified on
+        item, clean = lab._pair(case, 0)
+        batch = [item, clean] if lab.domain == "text" else np.array([item, clean])
+        labels = lab.model(batch).argmax(axis=1)
+        put_in.append(labels[0] == 1)
+        taken_out.append(labels[1] == 0)
+        planted = lab.planted(case)
+        question = asked(lab, planted)
+        truth = lab.truth(question) > 0
+        assert 0 < truth.sum() < len(truth)
+        alone = planted.parts.compose(truth[None], generator(0))  # the artefact's parts, and nothing else
+        kept.append(lab.model(alone).argmax() == 1)
+    assert np.mean(put_in) >= 0.9
+    assert np.mean(taken_out) >= 0.9
+    assert np.mean(kept) >= 0.9
+
+
+def test_before_its_training_a_model_does_not_go_by_the_artefact():
+    for lab in LEARNT:
+        other = other_weights(lab)
+        items = [lab._pair(case, 0) for case in range(60)]
+        batch = [one for pair in items for one in pair]
+        labels = other.model(batch if lab.domain == "text" else np.array(batch)).argmax(axis=1)
+        right = np.mean([labels[::2] == 1, labels[1::2] == 0])
+        assert right < 0.9, lab.name

@@ -1,6 +1,10 @@
 """Metrics in an audit: who may vote, what is refused, and whether measures agree."""
 
+import importlib
 import json
+import linecache
+import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from planted import GRID
 from whytrust.explainers.occlusion import Occlusion
 from whytrust.measures import METRIC_NAMES
 from whytrust.measures.flipping import PixelFlipping
+from whytrust.measures.judged import About
 from whytrust.models.whitebox import PlantedCause
 from whytrust.report.agreement import agreement, agreements, by_chance
 from whytrust.report.outcomes import Outcomes
@@ -156,3 +161,58 @@ def test_measures_of_noise_are_said_to_agree_about_as_often_as_chance_allows():
         one = agreements(outcomes({m: {name: rng.normal(size=30) for name in "abcd"} for m in "mn"}))[0]
         called += one["low"] > 0 or one["high"] < 0
     assert called <= 9
+
+
+def test_what_is_remembered_of_a_metric_goes_with_its_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(admitting, "CASES", 12)
+    file = tmp_path / "own_metric.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    code = """
+from dataclasses import dataclass
+from whytrust.measures.amounts import FaithfulnessCorrelation
+from whytrust.measures.judged import About
+@dataclass(frozen=True)
+class Mine:
+    about = About("mine", "", True, ("contribution",), "performance", "faithfulness", "me")
+    def __call__(self, judged, rng):
+        return {}
+"""
+    answers = []
+    for body in ("FaithfulnessCorrelation()(judged, rng)", "float(rng.random())"):
+        file.write_text(code.format(body))
+        sys.modules.pop("own_metric", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        mine = importlib.import_module("own_metric").Mine()
+        answers.append(admitting.admitted([mine], "text", cache=tmp_path / "cache")[0].why)
+    assert len(list((tmp_path / "cache").glob("*.json"))) == 2
+    assert answers[0] != answers[1]
+
+
+def test_a_metric_that_was_typed_in_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(admitting, "CASES", 4)
+    typed = {}
+    exec("class Typed:\n    def __call__(self, judged, rng):\n        return 1.0\n", typed)
+    metric = typed["Typed"]()
+    metric.about = About("typed", "", True, ("contribution",), "performance", "faithfulness", "me")
+    typed["Typed"].__module__ = "nowhere"
+    admitting.admitted([metric], "text", cache=tmp_path)
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_fine_cuts_are_tried_as_pixels():
+    assert admitting.cut_like(16) == "grid:4x4"
+    assert admitting.cut_like(784) is None
+    found = wt.audit(wt.model(CAUSE, name="planted"), list(CAUSE.inputs(2)), ["occlusion"], parts="grid:8x8", attack=ATTACK,
+                     trials=["flip", PixelFlipping(steps=4)])
+    assert "cut as grid:4x4" in found.findings["metrics"][0]["why"]
+
+
+def test_amounts_of_logits_are_not_held_against_probabilities_in_an_audit():
+    model = wt.model(CAUSE, name="planted", output="logit")
+    found = wt.audit(model, list(CAUSE.inputs(3)), ["integrated_gradients", "occlusion"], parts="grid:4x4", attack=ATTACK,
+                     trials=["flip", "infidelity"])
+    judged = next(trial for record in found.store.records() for trial in record["trials"])["metrics"]["infidelity"]
+    assert "amounts of the logit" in judged["refused"]["integrated_gradients"]
+    assert "occlusion" in judged["wins"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whytrust.core import generator
-from whytrust.lab import Pictures, Reviews
+from whytrust.lab import Beeps, Pictures, Reviews, Rows
 from whytrust.measures import METRIC_NAMES
 from whytrust.measures.judged import About
 from whytrust.studies.metrics_cases import GRADES, LabCase, scattered_and_adjoining
@@ -180,3 +180,83 @@ def test_a_metric_that_raises_is_told_and_the_others_go_on():
     record = LabCase(Reviews(), 0, [Broken(), METRIC_NAMES["infidelity"]]).record()
     assert record["errors"] == {"made_up": "ValueError: no luck"}
     assert "infidelity" in record["order"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyError, IndexError])
+def test_whatever_a_metric_raises_is_charged_to_it_alone(error):
+    class Broken:
+        about = ABOUT
+
+        def __call__(self, judged, rng):
+            if judged.d > 14:
+                raise error("no")
+            return float(judged.scores.max())
+
+    some = [{"lab": "reviews/words", **LabCase(Reviews(), case, [Broken(), METRIC_NAMES["infidelity"]]).record()}
+            for case in range(12)]
+    assert 0 < sum(bool(record["errors"]) for record in some) < 12
+    found = findings(some, {"made_up": ABOUT, "infidelity": METRIC_NAMES["infidelity"].about})
+    assert {one.outcome for one in found if one.metric == "made_up"} == {"failed"}
+    assert "it raised" in next(one.words for one in found if one.metric == "made_up")
+    assert len([one for one in found if one.metric == "infidelity"]) > 4
+
+
+def test_a_metric_cannot_spoil_the_scores_of_others():
+    class Mutates:
+        about = ABOUT
+
+        def __call__(self, judged, rng):
+            judged.scores[:] = 0
+            return 0.0
+
+    record = LabCase(Reviews(), 0, [Mutates(), METRIC_NAMES["infidelity"]]).record()
+    assert "read-only" in record["errors"]["made_up"]
+    assert record["order"]["infidelity"] == LabCase(Reviews(), 0, [METRIC_NAMES["infidelity"]]).record()["order"]["infidelity"]
+
+
+@pytest.mark.parametrize(("lab", "expected"), [(Pictures("edges"), "failed"), (Pictures(), "passed")])
+def test_the_isolation_effect_is_caught_where_it_is_and_not_where_it_is_not(lab, expected):
+    chosen = METRIC_NAMES["pixel_flipping"]
+    some = [{"lab": lab.name, **LabCase(lab, case, [chosen]).record()} for case in range(80 if expected == "passed" else 30)]
+    found = findings(some, {"pixel_flipping": chosen.about})
+    assert outcome_of([one for one in found if one.test == "isolation"]) == expected
+
+
+@pytest.mark.parametrize("name", ["infidelity", "infidelity/scaled", "faithfulness_correlation"])
+def test_metrics_that_hide_a_quarter_are_shown_what_hiding_takes_there(name):
+    chosen, lab = METRIC_NAMES[name], Pictures("edges")
+    some = [{"lab": lab.name, **LabCase(lab, case, [chosen], cut="grid:6x6").record()} for case in range(30)]
+    found = findings(some, {name: chosen.about})
+    assert outcome_of([one for one in found if one.test == "truth"]) == "passed"
+
+
+@pytest.mark.parametrize("lab", [Pictures(), Rows("leak"), Reviews(), Beeps()], ids=lambda lab: lab.name)
+def test_the_flip_trial_finds_what_turned_the_label_and_is_asked_nothing_else(lab):
+    chosen = METRIC_NAMES["flip"]
+    cut = "grid:4x4" if lab.domain == "image" else None
+    some = [{"lab": lab.name, **LabCase(lab, case, [chosen], cut=cut).record()} for case in range(30)]
+    found = findings(some, {"flip": chosen.about})
+    assert outcome_of([one for one in found if one.test == "truth"]) == "passed"
+    assert not {"shared", "baseline"} & {one.test for one in found}
+    labs = {lab.name: {"domain": lab.domain}}
+    admitted = admissions(found, lab.domain, labs, {"flip": chosen.about})[0]
+    assert admitted.admitted
+    asked = outcome_of([one for one in found if one.test == "asked"])
+    assert (asked == "passed") != ("not who explains the score" in admitted.why)
+
+
+def test_metrics_beside_each_other_are_what_they_are_alone():
+    names = ("pixel_flipping", "infidelity", "pointing_game", "flip", "recovery")
+    metrics = [METRIC_NAMES[name] for name in names]
+    whole = LabCase(Rows(), 2, metrics).record()
+    turned = LabCase(Rows(), 2, metrics[::-1]).record()
+    for metric in metrics:
+        alone = LabCase(Rows(), 2, [metric]).record()
+        for test, values in alone.items():
+            for key, value in values.items():
+                if test in ("baseline", "same"):
+                    for name, numbers in value.items():
+                        np.testing.assert_allclose(np.array(whole[test][key][name], float), np.array(numbers, float), rtol=1e-9)
+                        np.testing.assert_allclose(np.array(turned[test][key][name], float), np.array(numbers, float), rtol=1e-9)
+                else:
+                    np.testing.assert_allclose(np.array(whole[test][key], float), np.array(value, float), rtol=1e-9)

@@ -17,7 +17,9 @@ from whytrust.core import near
 from whytrust.explainers import NAMES
 from whytrust.explainers.gradients import Pooled
 from whytrust.explainers.smoothing import Smoothed
+from whytrust.measures import METRIC_NAMES, Roar
 from whytrust.measures import NAMES as TRIALS
+from whytrust.measures.judged import NEEDS
 
 EXTRAS = {
     "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
@@ -56,7 +58,9 @@ def _methods(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
-    kind = None
+    kind, widths = None, {row["kind"]: 22 for row in rows}
+    for row in rows:
+        widths[row["kind"]] = max(widths[row["kind"]], len(row["name"]) + 2) if "goal" not in row else 22
     for row in rows:
         if row["kind"] == "explainer" and "/" in row["name"]:
             continue  # said in one line for all
@@ -65,7 +69,8 @@ def _methods(options: argparse.Namespace) -> int:
             kind = row["kind"]
             print(f"{kind}:" + (" (goal of its scores · what it needs of the model)" if kind == "explainer" else ""))
         facts = f"{row['goal']:<13}{'gradients' if row['gradients'] else 'answers':<11}" if "goal" in row else ""
-        print(f"  {row['name']:<22}{facts}{row['about']}{' (' + row['paper'] + ')' if row.get('paper') else ''}")
+        paper = f" ({row['paper']})" if row.get("paper") else ""
+        print(f"  {row['name']:<{widths[row['kind']]}}{facts}{row['about']}{paper}")
         if row["name"] == "random":
             print("  those with gradients also smoothed: saliency/smoothgrad, …/smoothgrad2, …/vargrad")
     return 0
@@ -81,6 +86,14 @@ def _about(row: dict[str, Any]) -> str:
     entry, attacks = NAMES.get(row["name"]), {name: cls for name, cls, *_ in ATTACKS}
     made: Any = attacks.get(row["name"]) if entry is None else entry.method
     made = TRIALS[row["name"]].measure if row["kind"] == "trial" else made
+    if row["kind"] in ("metric", "trial"):
+        lines += [f"{row['better']} is better"] if "better" in row else []
+        held = "the model" if row["against"] == "performance" else "something given"
+        lines.append(f"it judges {' or '.join(row['goals'])}, holds explanations against {held} ({row['against']}) and speaks "
+                     f"of {row['speaks of']}")
+        lines += [f"it needs {NEEDS[need]}" for need in row.get("needs", ())]
+    if row["kind"] == "metric":
+        made = type(METRIC_NAMES[row["name"]]) if row["name"] in METRIC_NAMES else Roar
     if made is not None:
         docs = [made, *([Smoothed] if entry is not None and entry.smoothing else [])]
         lines += [line for cls in docs for line in ("", *textwrap.dedent(f"    {cls.__doc__}").strip().splitlines())]
@@ -90,6 +103,9 @@ def _about(row: dict[str, Any]) -> str:
         lines += ["", "options: " + (", ".join(f"{name}={value!r}" for name, value in defaults.items()) or "none")]
     if row["kind"] == "attack":
         lines.append(f"in Python: wt.attack(model, inputs, {row['name']!r})")
+    elif row["kind"] == "metric" and row["name"] in METRIC_NAMES:
+        lines.append(f"in Python: wt.measure(model, x, 'lime', {row['name']!r}), or with settings of its own, "
+                     f"{made.__name__}(…) from {made.__module__}; put it on trial: whytrust metrics {row['name']}")
     elif row["kind"] == "explainer":
         lines.append(f"in Python: wt.explain(model, x, {row['name']!r}); on the command line: --method {row['name']}")
     return "\n".join(lines)

@@ -115,6 +115,7 @@ def _metrics(options: argparse.Namespace) -> int:
         print(f"whytrust: interrupted; the same command goes on with {asked.folder}", file=sys.stderr)
         return 130
     print(pitfalls_run.report(asked.folder, options.json, asked.experiment))
+    print(f"written: {asked.folder / 'tables.md'}, {asked.folder / 'figures'}", file=sys.stderr)
     return 0
 
 

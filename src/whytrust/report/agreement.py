@@ -102,7 +102,7 @@ def agreement(findings: Findings) -> Markup | None:
              "–" if one.get("p") is None else f"{one['p']:.0%}", str(one["explainers"]), str(one["n"]), _words(one)]
             for one in given]
     about = tag("p", "How alike two measures rank the explainers: +1 is the same order, −1 the opposite. The range says how "
-                "far that moves with other inputs. With few explainers few orders are possible: “by chance” is how often "
+                "far that moves with other cases. With few explainers few orders are possible: “by chance” is how often "
                 "measures that have nothing to do with each other would come as near to +1 or −1.", class_="aside")
     return section("agreement", "Do the measures agree?", about, table(
         ["Measures", "Rank correlation", "95% range", "By chance", "Explainers", "Cases", "In words"], rows,

@@ -85,7 +85,7 @@ class AuditStudy:
 
     def _notes(self) -> list[str]:
         """What a reader must know of how the model was asked."""
-        return list(api.bytes_note(self.model, next(self._readable())[0] if self.domain == "image" else None))
+        return list(api.bytes_note(self.model, next(self._readable())[1] if self.domain == "image" else None))
 
     def blocks(self) -> list[Block]:
         """Inputs in blocks of fixed size, or by where they come from."""
@@ -105,13 +105,13 @@ class AuditStudy:
     def fingerprint(self) -> str:
         """What the model says of the first inputs that can be read, to three digits: another model rarely says the same."""
         said = []
-        for _, scores in islice(self._readable(), ASKED):
+        for _, _, scores in islice(self._readable(), ASKED):
             label = int(self.model.labels(scores[None])[0])  # a regressor has none, and says so
             said.append(f"{label}: {' '.join(f'{score:.2e}' for score in scores[:64])}")
         return hashlib.blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
 
-    def _readable(self) -> Iterator[tuple[Any, Any]]:
-        """(input, scores) of the inputs that can be read and that the model takes; the first error where there are none.
+    def _readable(self) -> Iterator[tuple[Item, Any, Any]]:
+        """(item, input, scores) of the inputs that can be read and that the model takes; the first error where there are none.
 
         The others are told as their own failures, when their turn comes.
         """
@@ -119,13 +119,18 @@ class AuditStudy:
         for item in self.data.items:
             try:
                 value = self._prepared(item)
-                found = value, self.model(self._whole(value, item))[0]
+                found = item, value, self.model(self._whole(value, item))[0]
             except (ValueError, TypeError, OSError) as error:
                 errors.append(error)
             else:
                 yield found
         if len(errors) == len(self.data.items):
             raise errors[0]
+
+    def some_parts(self) -> int:
+        """How many parts the first input is cut into that can be read."""
+        item, value, _ = next(self._readable())
+        return len(self._cut(value, item).names)
 
     def _background(self) -> str | None:
         background = (self.of_parts or {}).get("background")
@@ -142,7 +147,7 @@ class AuditStudy:
     @cached_property
     def _columns(self) -> int:
         """How many classes the model has."""
-        return len(next(self._readable())[1])
+        return len(next(self._readable())[2])
 
     # --- one block ------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust.core import CoveredParts, Floats, generator
+from whytrust.core import CoveredParts, Floats, Parts, generator
 from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
 from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge, other_unit
@@ -106,11 +106,17 @@ def hidden(question: Question) -> Question:
 
     Where one draw decides what a hidden column shows, true contributions look wrong.
     """
-    parts = question.parts
-    if parts.deterministic or not isinstance(parts, CoveredParts) or parts.domain != "tabular":
+    parts = settled(question.parts)
+    if parts is question.parts:
         return question
-    memory = Memory(question.memory.watched, original=question.original)
-    return replace(question, parts=parts.behind("mean", generator(0)), memory=memory)
+    return replace(question, parts=parts, memory=Memory(question.memory.watched, original=question.original))
+
+
+def settled(parts: Parts) -> Parts:
+    """Parts that are hidden behind the same thing each time: columns of a row behind their means."""
+    if parts.deterministic or not isinstance(parts, CoveredParts) or parts.domain != "tabular":
+        return parts
+    return parts.behind("mean", generator(0))
 
 
 def _again(again: Callable[[str, Question], Explanation], name: str) -> Callable[[Question], Floats]:

@@ -19,11 +19,11 @@ from whytrust.core import Floats, generator
 from whytrust.domains.image import ImageParts
 from whytrust.engine import Block, Result
 from whytrust.explainers import NAMES
-from whytrust.measures.agreement import rank_correlation
 from whytrust.question import Question
 from whytrust.studies.data import Item
 from whytrust.studies.pitfalls_flipping import EXPLAINERS
 from whytrust.studies.pitfalls_nets import Net, Pictures, nets
+from whytrust.studies.twins import alike
 
 EPSILON, STEP, ITERATIONS = 0.3, 0.03, 30
 CELLS = 7
@@ -104,9 +104,7 @@ class EnhancedStudy:
                                      for which, (model, picture) in settings.items()}
             except (ValueError, TypeError) as error:
                 failed[explainer] = f"{type(error).__name__}: {error}"
-        record["alike"] = {one: {"trained": rank_correlation(found["enhanced"], found["trained"]),
-                                 "raw": rank_correlation(found["enhanced"], found["raw"]),
-                                 "nets": rank_correlation(found["raw"], found["trained"])} for one, found in scores.items()}
+        record["alike"] = {one: alike(found) for one, found in scores.items()}
         record["failures"] = failed
         shown = {f"map_{one}_{which}": values.reshape(CELLS, CELLS).astype(np.float32) for one, found in scores.items()
                  for which, values in found.items()} if int(item.id) < SHOWN else {}

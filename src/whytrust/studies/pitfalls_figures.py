@@ -16,9 +16,10 @@ from whytrust.studies.figures import write
 from whytrust.studies.pitfalls_flipping import BASELINES, RANDOM
 from whytrust.studies.pitfalls_told import CALLED
 
-LOOKS = {RANDOM: ("#24292f", "-"), "grad_cam": ("#0072b2", "-"), "excitation_backprop": ("#0072b2", "--"),
-         "linear_approximation": ("#0072b2", ":"), "saliency": ("#d55e00", "-"), "guided_backprop": ("#d55e00", "--"),
-         "deconvnet": ("#d55e00", ":")}
+ADJOINING, SCATTERED = "#0072b2", "#d55e00"
+LOOKS = {RANDOM: ("#24292f", "-"), "grad_cam": (ADJOINING, "-"), "excitation_backprop": (ADJOINING, "--"),
+         "linear_approximation": (ADJOINING, ":"), "saliency": (SCATTERED, "-"), "guided_backprop": (SCATTERED, "--"),
+         "deconvnet": (SCATTERED, ":")}
 """Blue lines for explainers whose pixels adjoin, orange ones for those whose pixels are scattered."""
 HIDDEN = (0, 114, 178)
 LEAST = 1e-2
@@ -73,8 +74,10 @@ def _plain(axes: Any) -> None:
 def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: Sequence[str] = tuple(LOOKS)) -> Any:
     """Accuracy and score while pixels are hidden, as shares of the beginning, on a logarithmic scale."""
     columns, ticker = 2 * len(baselines), need("matplotlib.ticker", "report")
+    scattered = any(LOOKS[name][0] == SCATTERED for name in names)
     figure, axes = _new(3.1 * columns + 0.6, 3.6, 1, columns, f"Pixel flipping of {len(done)} images: lower is said to be "
-                        "better. Blue: pixels adjoin; orange: they are scattered; black: random masking", sharex=True)
+                        f"better. Blue: pixels adjoin;{' orange: they are scattered;' * scattered} black: random masking",
+                        sharex=True)
     for place, (baseline, what) in enumerate((b, w) for b in baselines for w in ("right", "score")):
         one = axes[0][place]
         for name in names:
@@ -84,9 +87,9 @@ def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: S
             one.plot(100 * hidden, np.maximum(mean, LEAST), color=LOOKS[name][0], linestyle=LOOKS[name][1],
                      linewidth=2.2 if name == RANDOM else 1.4, label=CALLED[name])
         one.set_yscale("log")
-        one.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5, 7)))
+        one.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10]))
+        one.yaxis.set_minor_locator(ticker.NullLocator())
         one.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.2g}".removeprefix("0")))
-        one.yaxis.set_minor_formatter(ticker.NullFormatter())
         one.set_title(f"{baseline} baseline, {'accuracy' if what == 'right' else 'score'}", fontsize=9)
         one.set_xlabel("pixels hidden, %", fontsize=8.5)
         _plain(one)
@@ -96,28 +99,29 @@ def curves(done: Sequence[Mapping[str, Any]], baselines: Sequence[str], names: S
 
 
 def _mean_curve(done: Sequence[Mapping[str, Any]], baseline: str, name: str, what: str) -> tuple[Floats, Floats]:
-    curve = [np.array(r["curves"][baseline][name][what], float) / (r["score"] if what == "score" else 1) for r in done]
     hidden = np.array(done[0]["curves"][baseline]["hidden"]) / done[0]["d"]
-    mean = np.mean(curve, axis=0)
+    mean = np.mean([r["curves"][baseline][name][what] for r in done], axis=0)
     return hidden, np.asarray(mean / max(mean[0], 1e-12))
 
 
 def references(done: Sequence[Mapping[str, Any]]) -> Any:
     """Random masking among the N pixels that Grad-CAM ranks first, and how much lower it lies than Grad-CAM's own."""
-    figure, axes = _new(9.4, 3.8, 1, 2, f"Reference pixel flipping of {len(done)} images: random masking among the N pixels "
-                        "that Grad-CAM ranks first (orange, wider for larger N)")
+    figure, axes = _new(9.4, 3.8, 1, 2, f"Reference pixel flipping of {len(done)} images: pixels are hidden at random among "
+                        "the N that Grad-CAM ranks first (orange, wider for larger N). Right: below 0 that hurts more than "
+                        "Grad-CAM's order")
+    usual = float(np.mean([r["score"] for r in done]))
     for name in ("grad_cam", RANDOM):
         hidden = np.array(done[0]["references"]["hidden"]) / done[0]["d"]
-        mean = np.mean([np.array(r["references"][name]["score"]) / r["score"] for r in done], axis=0)
+        mean = np.mean([r["references"][name]["score"] for r in done], axis=0) / usual
         axes[0][0].plot(100 * hidden, mean, color=LOOKS[name][0], label=CALLED[name], linewidth=1.6)
     for width, n in enumerate(done[0]["references"]["drawn"]):
         drawn = [r["references"]["drawn"][n] for r in done]
         hidden = np.array(drawn[0]["hidden"]) / done[0]["d"]
         for place, what in ((0, "score"), (1, "less")):
-            mean = np.mean([np.array(one[what]) / r["score"] for one, r in zip(drawn, done, strict=True)], axis=0)
+            mean = np.mean([one[what] for one in drawn], axis=0) / usual
             axes[0][place].plot(100 * hidden, mean, color="#d55e00", linewidth=0.8 + 0.6 * width,
                                 label=f"random, N = {int(n):,}")
-    axes[0][0].set_ylabel("score, share of the whole image's", fontsize=8.5)
+    axes[0][0].set_ylabel("score, share of whole images'", fontsize=8.5)
     axes[0][1].set_ylabel("difference to Grad-CAM's order", fontsize=8.5)
     axes[0][1].axhline(0, color=LOOKS["grad_cam"][0], linewidth=1)
     for one in axes[0]:
@@ -187,7 +191,8 @@ def _twins(store: Store) -> Iterator[tuple[str, str, Any]]:
 def thrice(net: str, name: str, some: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Any:
     """One explainer's maps of an untrained net on raw and enhanced images, and of the trained one."""
     figure, axes = _new(2.1 * len(some) + 0.9, 6.4, 3, len(some), f"{net}, {CALLED.get(name, name)}: the middle row should be "
-                        "like the upper one, which is of the same net, and not like the lower one")
+                        "like the upper one, which is of the same net, and not like the lower one. Orange speaks for the "
+                        "class, purple against it")
     for column, (record, arrays) in enumerate(some):
         for row, (which, words) in enumerate(WHICH.items()):
             one = axes[row][column]

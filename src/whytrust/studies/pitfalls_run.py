@@ -78,7 +78,7 @@ def reproduce(asked: Asked) -> Path:
         engine.run(_study(part, asked, pictures), asked.folder / part, asked.jobs, label=f"reproducing, {part}")
     stores = opened(asked.folder)
     pitfalls_figures.draw(stores, asked.folder / "figures", asked.experiment)
-    (asked.folder / "tables.md").write_text(report(asked.folder, experiment=asked.experiment), encoding="utf-8")
+    (asked.folder / "tables.md").write_text(report(asked.folder), encoding="utf-8")  # of all that the folder holds
     return asked.folder
 
 

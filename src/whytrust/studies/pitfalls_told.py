@@ -11,11 +11,10 @@ import numpy as np
 from whytrust import stats
 from whytrust.studies import pitfalls_published as published
 from whytrust.studies.pitfalls_flipping import BASELINES, ISOLATED, RANDOM
+from whytrust.studies.twins import followed
 
 Records = Sequence[Mapping[str, Any]]
 Table = dict[str, Any]
-BLIND = 0.99
-"""An explanation that is the same for a trained net and an untrained one, up to this correlation, does not see the net."""
 SHOWN = (0.02, 0.05, 0.1, 0.18)
 """Shares of hidden pixels that tables have."""
 CALLED = {"grad_cam": "Grad-CAM", "excitation_backprop": "excitation backprop", "linear_approximation": "linear approximation",
@@ -70,7 +69,7 @@ def flipping(records: Records) -> tuple[list[str], list[Table]]:
                        "columns": ["explainer", *(f"score left, {100 * s:.0f} % hidden" for s in SHOWN),
                                    *(f"accuracy, {100 * s:.0f} % hidden" for s in SHOWN), "falls further than random"],
                        "rows": rows, "about": f"{len(done)} images that the net is right about. Score left: the mean of the "
-                       "target's score before the last activation, as a share of that of the whole image. Last column: on how "
+                       "target's score before the last activation, as a share of that of whole images. Last column: on how "
                        "many images the mean fall up to 18 % is larger than under random masking, with a 95 % interval."})
         answers += list(_said(done, baseline))
     answers.append(_reference_said(done))
@@ -84,8 +83,13 @@ def _mean_at(record: Mapping[str, Any], baseline: str, name: str, share: float, 
 
 
 def _left(done: Records, baseline: str, name: str, share: float) -> str:
-    values = [_mean_at(r, baseline, name, share, "score") / r["score"] for r in done]
-    return f"{np.mean(values):.2f}"
+    # Of means, not the mean of shares: an image with a score near 0 would outweigh all others.
+    return f"{np.mean([_mean_at(r, baseline, name, share, 'score') for r in done]) / _usual(done):.2f}"
+
+
+def _usual(done: Records) -> float:
+    """The mean score of whole images."""
+    return float(np.mean([r["score"] for r in done]))
 
 
 def _kept(done: Records, baseline: str, name: str, share: float) -> str:
@@ -100,7 +104,7 @@ def _wins(done: Records, baseline: str, name: str, other: str, first: float = 1.
         upto = max(round(first * (len(curve["hidden"]) - 1)), 1) + 1
         fall = [r["score"] - float(np.mean(curve[one]["score"][1:upto])) for one in (name, other)]
         wins.append(0.5 if math.isclose(fall[0], fall[1], rel_tol=1e-9, abs_tol=1e-12) else float(fall[0] > fall[1]))
-    return stats.paired(wins, np.full(len(wins), 0.5), grain=0.5)
+    return stats.paired(wins, np.full(len(wins), 0.5))
 
 
 def _rate(difference: stats.Difference) -> str:
@@ -139,7 +143,7 @@ def _references(done: Records) -> Table:
     rows = []
     for n in done[0]["references"]["drawn"]:
         drawn = [r["references"]["drawn"][n] for r in done if n in r["references"]["drawn"]]
-        less = np.array([np.array(one["less"]) / r["score"] for one, r in zip(drawn, done, strict=True)])
+        less = np.array([one["less"] for one in drawn]) / _usual(done)
         lowest = int(np.argmin(less.mean(axis=0)))
         steps = drawn[0]["hidden"]
         dice = np.array([one["dice"] for one in drawn]).mean(axis=0)
@@ -147,7 +151,7 @@ def _references(done: Records) -> Table:
         rows.append([f"{int(n):,}", f"{less.mean(axis=0)[lowest]:+.3f}", f"{steps[lowest] / int(n):.2f}",
                      f"{np.abs(dice[1:] - expected[1:]).max():.3f}"])
     return {"title": "Random masking among the N pixels that Grad-CAM ranks first, beside Grad-CAM's own (Figure 6)",
-            "columns": ["N", "lowest difference of the score (of the whole image's)", "where, as n / N",
+            "columns": ["N", "lowest difference of the score (of whole images')", "where, as n / N",
                         "mean Dice, furthest from n / N"], "rows": rows,
             "about": "A negative difference: masking at random among these pixels hurts more than masking them in order."}
 
@@ -196,10 +200,9 @@ def _share(rate: stats.Rate) -> str:
 def _twins(net: str, some: Records) -> Table:
     rows = []
     for name in dict.fromkeys(one for r in some for one in r["alike"]):
-        pairs = [tuple(r["alike"][name][which] for which in ("trained", "raw", "nets")) for r in some if name in r["alike"]]
-        trained, raw, same = (np.array([pair[i] for pair in pairs]) for i in range(3))
-        nearer = stats.paired((raw > trained).astype(float) + 0.5 * (raw == trained), np.full(len(pairs), 0.5), grain=0.5)
-        rows.append([CALLED.get(name, name), _mean(trained), _mean(raw), _rate(nearer), _called(same, nearer)])
+        found = followed([r["alike"][name] for r in some if name in r["alike"]])
+        rows.append([CALLED.get(name, name), _estimate(found.like_trained), _estimate(found.like_untrained),
+                     _rate(found.nearer), found.words])
     return {"title": f"{net}: explanations of the untrained net on enhanced images (Figure 2, appendix)",
             "columns": ["explainer", "like the trained net's", "like the same untrained net's on raw images",
                         "more like the latter", "so"], "rows": rows,
@@ -207,21 +210,8 @@ def _twins(net: str, some: Records) -> Table:
             "interval. An explanation must follow the net: it should be unlike the trained net's, though both are right."}
 
 
-def _mean(values: Any) -> str:
-    if len(values) < 2:
-        return "–"
-    n = len(values)
-    found = stats.jackknife(float(values.mean()), (values.sum() - values) / (n - 1))
-    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
-
-
-def _called(same: Any, nearer: stats.Difference) -> str:
-    """`same`: how alike the explanations of the untrained and the trained net are on one and the same image."""
-    if float(np.mean(same)) > BLIND:
-        return "does not see the net"
-    if nearer.p <= stats.LEVEL:
-        return "follows the net" if nearer.value > 0 else "looks like the trained net's"
-    return "undecided"
+def _estimate(found: stats.Estimate | None) -> str:
+    return "–" if found is None else f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 def _twins_said(tables: Sequence[Table]) -> Iterator[str]:

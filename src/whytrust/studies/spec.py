@@ -241,13 +241,15 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
                 "trials": [*chosen, *map(repr, judges)], "ks": list(kept), "draws": draws, "cut_on": cut_on,
                 "block": block,
                 "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
-    cut_of_lab = "grid:4x4" if domain == "image" and not (isinstance(parts, str) and parts == "pixels") else None
-    admitted = tuple(one.__dict__ for one in admitting.admitted(judges, domain, cut_of_lab)) if judges else ()
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
-    return AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
+    study = AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
                       keep_arrays, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs),
-                      metrics=judges, admissions=admitted)
+                      metrics=judges)
+    if not judges:
+        return study
+    cut_of_lab = admitting.cut_like(study.some_parts()) if domain == "image" else None
+    return replace(study, admissions=tuple(one.__dict__ for one in admitting.admitted(judges, domain, cut_of_lab)))
 
 
 def _check_parts(parts: Any, data: Data, of_parts: Mapping[str, Any]) -> None:
