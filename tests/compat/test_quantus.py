@@ -187,3 +187,25 @@ def test_the_same_settings_are_written_the_same(quantus):
     assert one == other
     assert "0x" not in one
     assert one != repr(FromQuantus(quantus.FaithfulnessCorrelation(nr_runs=4, subset_size=8, **QUIET)))
+
+
+def test_attributions_are_asked_for_where_they_are_not_given():
+    weights = np.random.default_rng(0).normal(size=(16, 3))
+    net = wt.model(lambda batch: np.asarray(batch, float).reshape(len(batch), -1) @ weights, layout="NCHW", name="net")
+    x, y = np.random.default_rng(1).uniform(size=(4, 1, 4, 4)), np.array([0, 1, 2, 0])
+
+    def explain(model, inputs, targets):
+        return np.asarray(inputs) * weights.T[np.asarray(targets)].reshape(-1, 1, 4, 4)
+
+    given = Styled("infidelity")(net, x, y, explain(net, x, y))
+    np.testing.assert_allclose(given, 0, atol=1e-20)
+    assert Styled("infidelity")(net, x, y, explain_func=explain) == given
+    assert Styled("infidelity")(net, x, np.eye(3)[y], explain(net, x, y)) == given  # one-hot
+    for change, words in (({"a_batch": None}, "a_batch must be given, or explain_func"), ({"channel_first": False}, "channels first")):
+        with pytest.raises(ValueError, match=words):
+            Styled("infidelity")(**{"model": net, "x_batch": x, "y_batch": y, "a_batch": explain(net, x, y), **change})
+    for metric, words in (("pointing_game", "needs s_batch"), ("max_sensitivity", "needs explain_func")):
+        with pytest.raises(ValueError, match=words):
+            Styled(metric)(net, x, y, explain(net, x, y))
+    with pytest.raises(ValueError, match="did you mean 'pixel_flipping'"):
+        Styled("Pixelflipping")

@@ -93,9 +93,11 @@ def explained(judged: Judged, model: CheckedModel, parts: Parts) -> Floats:
     explain = cast(Callable[[Question], Floats], judged.explain)  # which `lacking` has seen to
     asked = judged.asked or judged.question
     other = replace(asked, model=model, parts=parts, memory=Memory(()))
-    if len(other.original) != len(asked.original):
-        raise ValueError(f"untrained and relabelled models must have as many outputs as the model itself: expected "
-                         f"{len(asked.original)}, got {len(other.original)} of {model.name}")
+    if model is not asked.model:
+        outputs = len(replace(other, target=0).original)
+        if outputs != len(asked.original):
+            raise ValueError(f"untrained and relabelled models must have as many outputs as the model itself: expected "
+                             f"{len(asked.original)}, got {outputs} of {model.name}")
     scores = np.asarray(explain(other), dtype=np.float64)
     if scores.shape != (judged.d,) or not np.isfinite(scores).all():
         raise ValueError(f"explain must return finite scores, one a part: expected ({judged.d},), got {scores.shape}"
