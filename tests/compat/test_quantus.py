@@ -119,6 +119,30 @@ def test_their_weighted_pointing_game_fails_at_the_first_hit(quantus):
         theirs(quantus.PointingGame(weighted=True, normalise=False, **QUIET), MASKS.astype(float), s_batch=MASKS)
 
 
+def test_their_infidelity_takes_slopes_and_ours_contributions(quantus):
+    slopes = np.broadcast_to(WEIGHTS[Y].reshape(4, 1, *X.shape[2:]), X.shape)
+    metric = quantus.Infidelity(perturb_patch_sizes=[X.shape[-1] // 2], n_perturb_samples=2, normalise=False, **QUIET)
+    np.testing.assert_allclose(theirs(metric, slopes), 0, atol=1e-6)  # it multiplies by the change of the input itself
+    assert (theirs(metric, TRUTH) > 1e-3).all()  # so that what each pixel contributes is called unfaithful
+    np.testing.assert_allclose(ours("infidelity", TRUTH), 0, atol=1e-20)
+    assert (ours("infidelity", slopes) > 1e-3).all()
+
+
+def test_their_infidelity_piles_up_what_it_hides_from_block_to_block(quantus):
+    seen = []
+
+    class Watched(Doubled):
+        def forward(self, batch):
+            seen.append(batch.detach().numpy().copy())
+            return super().forward(batch)
+
+    metric = quantus.Infidelity(perturb_patch_sizes=[X.shape[-1] // 2], n_perturb_samples=1, normalise=False, **QUIET)
+    metric(model=Watched().eval(), x_batch=X.astype(np.float32), y_batch=Y, a_batch=TRUTH, device="cpu", softmax=False,
+           channel_first=True)
+    hidden = [float((batch == 0).mean()) for batch in seen[-4:]]
+    np.testing.assert_allclose(hidden, [0.25, 0.5, 0.75, 1.0], atol=0.02)  # four blocks, of which one each should be hidden
+
+
 def test_our_metrics_are_called_their_way():
     values = ours("pixel_flipping", TRUTH)
     assert values.shape == (4,)

@@ -94,7 +94,7 @@ def explained(judged: Judged, model: CheckedModel, parts: Parts) -> Floats:
     asked = judged.asked or judged.question
     other = replace(asked, model=model, parts=parts, memory=Memory(()))
     if model is not asked.model:
-        outputs = len(replace(other, target=0).original)
+        outputs = len(replace(other, target=0, memory=Memory(())).original)
         if outputs != len(asked.original):
             raise ValueError(f"untrained and relabelled models must have as many outputs as the model itself: expected "
                              f"{len(asked.original)}, got {outputs} of {model.name}")
