@@ -236,6 +236,12 @@ def test_the_same_run_goes_on_and_left_over_files_are_taken_away(tmp_path):
     store.close()
 
 
+def test_a_run_of_another_kind_is_refused_in_one_sentence(tmp_path):
+    Store.create(tmp_path, {**MANIFEST, "study": "audit"}).close()
+    with pytest.raises(ValueError, match="holds a run of another kind, 'audit', and this is one of 'metrics'; choose another folder"):
+        Store.create(tmp_path, {**MANIFEST, "study": "metrics"})
+
+
 @pytest.mark.parametrize(("change", "message"), [
     ({"spec": {"attack": {"method": "pgd", "epsilon": 0.1}, "parts": 16}}, r"another spec: attack\.epsilon was 0\.05, now 0\.1; choose another folder \(out=, --out\), or delete it"),
     ({"spec": {"attack": {"method": "pgd", "epsilon": 0.05}}}, "parts was 16, now not there"),

@@ -266,6 +266,9 @@ class Store:
         """Say what the run is, or find that it is this one; take away what an earlier process left half done."""
         if (self.folder / "manifest.json").exists():
             held = _read_manifest(self.folder)
+            if held.get("study") != self.manifest.get("study"):
+                raise ValueError(f"{self.folder} holds a run of another kind, {held.get('study')!r}, and this is one of "
+                                 f"{self.manifest.get('study')!r}; choose another folder (out=, --out)")
             if held["identity"] != self.manifest["identity"]:
                 raise ValueError(f"{self.folder} holds a run of another spec: {differences(held, self.manifest)}; "
                                  "choose another folder (out=, --out), or delete it")
