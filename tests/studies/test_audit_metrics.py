@@ -206,7 +206,7 @@ def test_fine_cuts_are_tried_as_pixels():
     assert admitting.cut_like(784) is None
     found = wt.audit(wt.model(CAUSE, name="planted"), list(CAUSE.inputs(2)), ["occlusion"], parts="grid:8x8", attack=ATTACK,
                      trials=["flip", PixelFlipping(steps=4)])
-    assert "cut as grid:4x4" in found.findings["metrics"][0]["why"]
+    assert ", cut as grid:4x4" in found.findings["metrics"][0]["why"]
 
 
 def test_amounts_of_logits_are_not_held_against_probabilities_in_an_audit():

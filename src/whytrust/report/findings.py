@@ -24,8 +24,8 @@ ADMITTED = ("flip", "recovery")
 CAVEATS = (
     "An adversarial change is not what usually drives a prediction: an explainer that fails here may still describe clean "
     "inputs, and one that succeeds has been shown to find causes of this kind only.",
-    "The trials ask what turned the label. In models whose reasons are known they find that; a true account of why the score is "
-    "what it is wins them in some of these models and in others no more often than chance.",
+    "The trials ask what turned the label. In models whose reasons are known they find that; a true account of why the score "
+    "is what it is wins them in some of these models, and in others no more often than chance.",
     "A flip shows that the chosen parts were enough, not that they were needed, and with many parts nearly any choice flips "
     "the label: read the curve against random and the oracle, never one number alone.",
     "The numbers hold for this model, these inputs, this way of cutting them into parts and this attack; another cut or a "

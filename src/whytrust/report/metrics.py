@@ -22,7 +22,7 @@ def metrics(findings: Findings) -> Markup | None:
     about = tag("p", "Each metric was first tried where the truth is known. One that failed there, or was not shown to "
                 "find the truth, has no say in the verdicts above: it may not crown a winner. Shares: on how many comparisons "
                 "with random scores the metric prefers the explanation (95% range); half is what random scores have. A dash: "
-                "the metric cannot judge what those scores mean.", class_="aside")
+                "the metric cannot judge what those scores mean, or not in their unit.", class_="aside")
     return section("metrics", "Which metrics were admitted, and why", about,
                    table(["Metric", "May crown a winner", *names, "Why"], rows, "Metrics"))
 

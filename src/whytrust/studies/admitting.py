@@ -56,7 +56,7 @@ def admitted(metrics: Sequence[Metric], domain: str, cut: str | None = None, cac
                 records.append({"lab": lab.name, **LabCase(lab, case, metrics, cut=cut).record()})
                 progress.finished(1)
     abouts = {metric.about.name: metric.about for metric in metrics}
-    how = f", on {CASES} inputs of each lab" + (f" cut as {cut}" if cut else "")
+    how = f"; on {CASES} inputs of each lab" + (f", cut as {cut}" if cut else "")
     told = [replace(one, why=one.why + how) for one in admissions(
         findings(records, abouts), domain, {lab.name: {"domain": lab.domain} for lab in labs}, abouts)]
     with suppress(OSError):
