@@ -31,7 +31,7 @@ ABOUT = {"metrics-fig1": "accuracy and score while pixels are hidden, Grad-CAM a
 
 SHORT = {"falls further than random": "falls further", "like the trained net's": "like the trained",
          "like the same untrained net's on raw images": "like the untrained", "more like the latter": "more like the latter",
-         "lowest difference of the score (of the whole image's)": "lowest difference", "where, as n / N": "at n / N",
+         "lowest difference of the score (of whole images')": "lowest difference", "where, as n / N": "at n / N",
          "mean Dice, furthest from n / N": "Dice off n / N by", "most important hidden": "first hidden"}
 
 
