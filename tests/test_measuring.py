@@ -203,7 +203,7 @@ def test_a_coin_survives_nowhere_for_certain():
 
 def test_roar_says_how_it_is_called():
     for one in ("roar", Roar()):
-        with pytest.raises(ValueError, match=r"Roar\(\)\(train, learnt, tested\) by itself"):
+        with pytest.raises(ValueError, match=r"call wt\.roar\(train, model, learnt, tested\)"):
             wt.measure(LINEAR, PICTURES[0], "occlusion", one, **CUT)
 
 
@@ -366,3 +366,88 @@ def test_the_same_numbers_for_any_number_of_workers(tmp_path):
     files = [sorted((tmp_path / str(jobs)).rglob("*.jsonl")) for jobs in (1, 2)]
     records = [sorted(line for file in some for line in file.read_text().splitlines() if '"case"' in line) for some in files]
     assert len(records[0]) == len(records[1])
+
+
+# --- whatever explain takes ---------------------------------------------------------------------------------------------
+
+
+def test_values_that_are_there_already_are_judged_and_cannot_be_explained_anew():
+    truth = np.array([WEIGHTS[:, LINEAR(p[None])[0].argmax()].reshape(4, 4) * p for p in PICTURES[:3]])
+    found = wt.measure(LINEAR, PICTURES[:3], {"mine": truth, "again": list(truth), "occlusion": "occlusion"},
+                       ["infidelity", "max_sensitivity"], **CUT)
+    np.testing.assert_allclose(found.values["infidelity"]["mine"], 0, atol=1e-20)
+    np.testing.assert_array_equal(found.values["infidelity"]["mine"], found.values["infidelity"]["again"])
+    assert "values that are there already" in found.refused["max_sensitivity"]["mine"]
+    assert "occlusion" in found.values["max_sensitivity"]
+    alone = wt.measure(LINEAR, PICTURES[0], truth[0], "infidelity", **CUT)
+    assert next(iter(alone.values["infidelity"].values()))[0] == pytest.approx(0, abs=1e-20)
+
+
+def test_methods_may_have_options_of_their_own():
+    found = wt.measure(LINEAR, PICTURES[:2], {"few": {"method": "lime", "samples": 30}, "many": {"method": "lime", "samples": 900}},
+                       "infidelity", **CUT)
+    assert (found.values["infidelity"]["many"] <= found.values["infidelity"]["few"] + 1e-12).all()
+    for wrong in ({"a": None}, {"a": 3.0}):
+        with pytest.raises(TypeError, match="method must be a name"):
+            wt.measure(LINEAR, PICTURES[0], wrong, "infidelity", **CUT)
+
+
+@pytest.mark.parametrize(("metrics", "error"), [({}, ValueError), ({"a": None}, TypeError), ({"a": ["deletion", "insertion"]}, TypeError)])
+def test_metrics_by_names_of_ones_own_are_one_each(metrics, error):
+    with pytest.raises(error, match="metrics"):
+        wt.measure(LINEAR, PICTURES[0], "occlusion", metrics, **CUT)
+
+
+def test_batches_of_one_and_series_are_taken_apart():
+    pandas = pytest.importorskip("pandas")
+    batch = np.array(PICTURES[:1])[..., None]
+    model = wt.model(lambda b: np.asarray(b, float).reshape(len(b), -1) @ WEIGHTS, name="linear")
+    label = int(model(batch)[0].argmax())
+    for labels in (np.array([label]), [label], pandas.Series([label], index=[7])):
+        found = wt.measure(model, batch, "occlusion", ["pixel_flipping/accuracy", "pointing_game"], labels=labels, target=labels,
+                           truth=(np.array(PICTURES[:1]) > 0.5), **CUT)
+        assert np.isfinite(found.values["pixel_flipping/accuracy"]["occlusion"]).all()
+    with pytest.raises(ValueError, match="labels must have one entry for each of 3 inputs, got one, 1"):
+        wt.measure(LINEAR, PICTURES[:3], "occlusion", "pixel_flipping/accuracy", labels=1, **CUT)
+
+
+def test_clean_rows_and_files_are_read_as_their_changed_ones(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    model = wt.model(lambda batch: np.column_stack([-np.asarray(batch, float)[:, 0], np.asarray(batch, float)[:, 0]]), name="first")
+    above, below = rows[rows.a > 0.3].head(3), rows[rows.a < -0.3].head(3)
+    found = wt.measure(model, above, "occlusion", ["flip", "pixel_flipping"], clean=below, background=rows)
+    np.testing.assert_array_equal(found.values["flip"]["occlusion"], 1.0)  # the first column turns it, and is the best
+    texts = wt.model(lambda some: np.array([[0.5, float("good" in text)] for text in some]), name="good")
+    for name, text in (("after", "a good film"), ("before", "a dull film")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    told = wt.measure(texts, tmp_path / "after.txt", "occlusion", "flip", clean=tmp_path / "before.txt")
+    assert told.values["flip"]["occlusion"][0] == 1.0
+
+
+def test_an_adversary_that_did_not_turn_the_label_loses_the_trials_alone():
+    labels = LINEAR(np.array(PICTURES)).argmax(axis=1)
+    i = next(i for i in range(5) for j in range(5) if labels[i] != labels[j])
+    j = next(j for j in range(5) if labels[i] != labels[j])
+    found = wt.measure(LINEAR, [PICTURES[i], PICTURES[i]], "occlusion", ["flip", "pixel_flipping"], clean=[PICTURES[j], PICTURES[i]],
+                       **CUT)
+    assert np.isnan(found.values["flip"]["occlusion"]).tolist() == [False, True]
+    assert np.isfinite(found.values["pixel_flipping"]["occlusion"]).all()
+
+
+def test_captums_values_of_a_logit_are_not_held_against_a_probability():
+    captum = pytest.importorskip("captum.attr")
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3)).eval()
+    picture = PICTURES[0][None].astype(np.float32)
+    found = wt.measure(wt.model(net, output="logit"), picture, [captum.IntegratedGradients(net)], ["completeness"], parts="grid:4x4")
+    assert "amounts of the logit" in found.refused["completeness"]["IntegratedGradients"]
+
+
+@pytest.mark.parametrize(("about", "words"), [
+    (About("odd", "", True, ("ranking",), "performance", "faithfulness", "me", share=True), "says that its number is a share"),
+    (About("odd", "", True, ("ranking",), "performance", "faithfulness", "me", ("train",)), "odd needs a function that trains")])
+def test_what_a_metric_says_of_itself_is_held_against_it(about, words):
+    odd = type("Odd", (), {"about": about, "__call__": lambda *_: 7.0})()
+    with pytest.raises(ValueError, match=words):
+        wt.measure(LINEAR, PICTURES[0], "occlusion", odd, **CUT)

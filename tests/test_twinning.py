@@ -64,8 +64,9 @@ def test_enhanced_inputs_make_the_twin_right_and_random_scores_stand_beside(foun
     assert found.right["trained"] == 1.0
     assert found.right["raw"] < 0.7 < found.right["enhanced"]
     assert 2 < found.n <= found.of == 24
-    assert "random" in found.found
-    assert found.found["random"].words in ("undecided", "follows the net", "looks like the trained net's")
+    random = {one["explainer"]: one for one in found.table()}["random"]
+    assert abs(random["like_trained"]) < 0.2
+    assert abs(random["like_untrained"]) < 0.2
     assert "follows the net" in str(found)
     assert json.dumps(found.to_json())
 
@@ -80,9 +81,33 @@ def test_an_explainer_that_fails_is_told_and_the_others_are_tried():
         raise ValueError("no luck")
 
     found = wt.twins(TRAINED, TWIN, PICTURES[:4], LABELS[:4], {"broken": broken, "edges": edges}, parts="grid:6x6")
-    assert "no luck" in found.failed["broken"]
+    assert found.failed["broken"] == "4 of 4 inputs, the first: ValueError: no luck"
     assert "edges" in found.found
-    assert "failed: ValueError: no luck" in str(found)
+    assert "failed on 4 of 4 inputs" in str(found)
+
+
+def test_an_explainer_that_fails_once_is_judged_by_the_others():
+    def once(question, rng):
+        if np.allclose(question.input[0], PICTURES[1]):
+            raise RuntimeError("no luck")
+        return edges(question, rng)
+
+    found = wt.twins(TRAINED, TWIN, PICTURES[:8], LABELS[:8], {"once": once}, parts="grid:6x6")
+    assert "once" in found.found
+    assert found.failed["once"].startswith("1 of 8 inputs")
+
+
+def test_labels_of_a_series_go_by_their_place():
+    pandas = pytest.importorskip("pandas")
+    turned = pandas.Series(LABELS[:8], index=range(8)[::-1])
+    one, other = (wt.twins(TRAINED, TWIN, PICTURES[:8], labels, "saliency", parts="grid:6x6") for labels in (LABELS[:8], turned))
+    assert one.to_json() == other.to_json()
+
+
+def test_where_no_input_is_right_for_both_it_says_what_to_do():
+    found = wt.twins(TRAINED, TWIN, PICTURES[:6], (LABELS[:6] + 1) % 3, "saliency", parts="grid:6x6", epsilon=1e-6, step=1e-7)
+    assert found.n == 0
+    assert "enhance with a larger epsilon" in str(found)
 
 
 @pytest.mark.parametrize(("x", "labels", "words"), [
@@ -144,9 +169,28 @@ def test_trainings_are_averaged():
     ({"train": lambda inputs, labels, seed: None}, TypeError, "train must return a model"),
     ({"train": lambda inputs, labels, seed: lambda batch: np.zeros(len(batch))}, ValueError, r"expected \(4, classes\), got \(4,\)"),
     ({"learnt": (np.zeros((2, 4, 4)), [0])}, ValueError, "learnt must be"), ({"shares": 0.3}, ValueError, "a tuple"),
+    ({"learnt": (pictures(4, 0)[0], [1, 2, 1, 2])}, ValueError, "from 0 to 1 for a model of 2 classes, got 1 to 2"),
+    ({"learnt": (pictures(4, 0)[0], ["a", "b", "a", "b"])}, TypeError, "classes' numbers"),
+    ({"method": np.zeros((4, 4, 4))}, TypeError, "values that are there already"),
     ({"trainings": 0}, ValueError, "trainings must be"), ({"tested": ([], [])}, ValueError, "to test on")])
 def test_what_cannot_be_retrained_is_refused(change, error, words):
     given = {"train": train, "model": lambda batch: np.eye(2)[np.zeros(len(batch), int)], "learnt": pictures(4, 0),
              "tested": pictures(4, 1), "method": "occlusion", "parts": "pixels", **change}
     with pytest.raises(error, match=words):
         wt.roar(given.pop("train"), given.pop("model"), given.pop("learnt"), given.pop("tested"), **given)
+
+
+def test_rows_of_a_data_frame_can_be_retrained_on():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    rows = pandas.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    labels = (rows.a > 0).to_numpy().astype(int)
+
+    def by_first(inputs, labels, seed):
+        return lambda batch: np.column_stack([-np.asarray(batch, float)[:, 0], np.asarray(batch, float)[:, 0]])
+
+    model = wt.model(by_first(rows, labels, 0), name="first")
+    found = wt.roar(by_first, model, (rows[:40], labels[:40]), (rows[40:], labels[40:]), "occlusion", background=rows, shares=(0.34,))
+    row = {one["explainer"]: one for one in found.table()}
+    assert row["occlusion"]["whole"] == 1.0
+    assert row["occlusion"]["fall"] >= row["random"]["fall"]

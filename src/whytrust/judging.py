@@ -1,4 +1,4 @@
-"""What a user types to put metrics on trial, `metrics`, and to judge explanations by one, `measure`."""
+"""What a user types to put metrics on trial: `metrics`; and metrics by what a user calls them."""
 
 from __future__ import annotations
 
@@ -89,16 +89,18 @@ def chosen(names: Any) -> list[Metric]:
     """Metrics by name, or as objects; all where none are named."""
     if names is None:
         return list(METRICS)
-    if isinstance(names, Mapping):
-        return [Named(chosen(one)[0], str(name)) for name, one in names.items()]
     given: Sequence[Any] = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if not given:
         raise ValueError("metrics must name at least one, got none")
+    if isinstance(names, Mapping):
+        for name, one in names.items():
+            if one is None or isinstance(one, list | tuple | Mapping):
+                raise TypeError(f"metrics by names of your own must be one each, got {one!r:.60} for {name!r}")
+        return [Named(chosen([one])[0], str(name)) for name, one in names.items()]
     found: list[Metric] = []
     for one in given:
         if one == Roar.about.name or isinstance(one, Roar):
-            raise ValueError("roar judges data sets and not single explanations: call whytrust.measures.Roar()(train, learnt, "
-                             "tested) by itself")
+            raise ValueError("roar judges data sets and not single explanations: call wt.roar(train, model, learnt, tested)")
         if isinstance(one, str):
             if one not in METRIC_NAMES:
                 raise ValueError(f"a metric must be one of {', '.join(METRIC_NAMES)}, got {one!r}{near(one, METRIC_NAMES)}")

@@ -12,7 +12,6 @@ import numpy as np
 from whytrust import api, inputs, judging, stats
 from whytrust.checked import CheckedModel
 from whytrust.core import CoveredParts, Floats, LayeredParts, Parts, generator
-from whytrust.domains.image import laid_out
 from whytrust.explainers import foreign
 from whytrust.explanation import Explanation
 from whytrust.measures.case import Case
@@ -105,24 +104,23 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     """
     wrapped = api.model(model)
     chosen = judging.chosen(USUAL if metrics is None else metrics)
-    called = labelled(method)
-    given = api.sort_out(list(called.values()), dict(options), parts)
-    of_parts = inputs.prepare(given.of_parts)
+    called, ready, of_parts, batch_size = explainers_of(method, dict(options), parts)
     several = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     items = [x] if several is None else list(several)
-    each = [one.each(len(items)) if hasattr(one, "each") and several is not None else [one] * len(items)
-            for one in given.explainers]
-    asked = _Asked(wrapped, chosen, parts, of_parts, baseline, insist, seed, given.batch_size,
+    each = {name: one.each(len(items)) if hasattr(one, "each") and several is not None else [one] * len(items)
+            for name, one in called.items()}
+    asked = _Asked(wrapped, chosen, parts, of_parts, baseline, insist, seed, batch_size, ready,
                    None if untrained is None else api.model(untrained), None if relabelled is None else api.model(relabelled))
+    before = clean if clean is None or several is None else inputs.several(clean, of_parts) or [clean]
     beside = {name: _each(values, len(items), several is None, name) for name, values in (
-        ("truth", truth), ("labels", labels), ("clean", clean))}
-    same = isinstance(target, str) or not isinstance(target, Sequence | np.ndarray)
-    beside["target"] = [target] * len(items) if same else _each(target, len(items), several is None, "target")
+        ("truth", truth), ("labels", labels), ("clean", before))}
+    beside["target"] = [target] * len(items) if target is None or np.ndim(target) == 0 else _each(
+        target, len(items), several is None, "target")
     found: list[_Found | None] = []
     errors: dict[int, Exception] = {}
     with Progress("measuring") as progress, wrapped.asking():
         for i, item in enumerate(items):
-            explainers = {name: some[i] for name, some in zip(called, each, strict=True)}
+            explainers = {name: some[i] for name, some in each.items()}
             try:
                 found.append(asked(item, explainers, {name: values[i] for name, values in beside.items()}, i, progress))
             except Exception as error:  # of this input, whatever a model, a method or a metric raises; the others go on
@@ -155,6 +153,7 @@ class _Asked:
     insist: bool
     seed: int
     batch_size: int | None
+    ready: frozenset[str]  # methods that are values which are there already
     untrained: CheckedModel | None
     relabelled: CheckedModel | None
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -168,13 +167,14 @@ class _Asked:
                   0 if columns == 1 else int(self.model.labels(first.original[None])[0]))
         question = first.watching(range(columns))[target]
         self._check(beside["truth"], beside["clean"])
-        changed = None if beside["clean"] is None else self._adversary(cut, beside["clean"], question, progress)
+        changed = self._adversary(cut, beside["clean"], question, progress)
         behind = self._behind(question, case)
         own = None if beside["labels"] is None else self.model.class_index(beside["labels"], columns)
         random = generator(self.seed, RANDOM, case).standard_normal(question.d)
         nothing = Judged(behind, random, "nothing", beside["truth"], None, self.untrained, self.relabelled, own, question,
                          changed)
-        judged = {name: self._explained(name, one, question, nothing) for name, one in explainers.items()}
+        alone = first.watching([target])[0]  # values that are there already speak of one class
+        judged = {name: self._explained(name, one, alone, nothing) for name, one in explainers.items()}
         values: dict[str, dict[str, float]] = {}
         chance: dict[str, dict[str, float]] = {}
         for metric in self.metrics:
@@ -200,6 +200,8 @@ class _Asked:
         chance: dict[str, float] = {}
         for name, one in judged.items():
             why = None if self.insist else incompatible(about, one.goal, domain) or other_unit(about, one.unit)
+            if name in self.ready and "explain" in about.needs:
+                why = f"{about.name} explains other inputs or models too, and these are values that are there already"
             if why is not None:
                 self.refused.setdefault(about.name, {})[name] = why
                 continue
@@ -211,22 +213,35 @@ class _Asked:
         return {**values, RANDOM: drawn}, {name: chance.get(name, drawn) for name in values}
 
     def _value(self, metric: Metric, judged: Judged, case: int) -> float:
+        if metric.about.of_change and judged.case is None:
+            return math.nan  # of this input the change did not turn the label
         return judge(metric, judged, generator(self.seed, metric.about.name, case), insist=True)
 
-    def _adversary(self, cut: Parts, clean: Any, question: Question, progress: Progress) -> Case:
-        """The input beside what it was before it was changed."""
+    def _adversary(self, cut: Parts, clean: Any, question: Question, progress: Progress) -> Case | None:
+        """The input beside what it was before it was changed; None where no metric asks, or the label did not turn."""
+        asking = [metric.about.of_change for metric in self.metrics]
+        if clean is None or not any(asking):
+            return None
         if not isinstance(cut, LayeredParts):
             raise TypeError(f"clean must come with parts that another input has, too, got {type(cut).__name__}")
         if question.target != (label := self._label(question.original)):
             raise ValueError(f"with clean the target must be what the model says of the changed input, {label}, got "
                              f"{question.target}; leave it out")
-        below = laid_out(clean, self.model.layout) if cut.domain == "image" else clean
+        below = self._read(clean, cut.domain)
         whole = Question(self.model, cut.like(below), 0, self.batch_size, on_calls=progress)
         before = self._label(whole.original)
+        if before == label and not all(asking):
+            return None
         if before == label:
             raise ValueError(f"clean must be the input before it was changed, of which the model says something else, and it "
                              f"says {self.model.class_name(label, len(whole.original))} of both")
         return Case(self.model, cut, below, before, label, self.batch_size, progress)
+
+    def _read(self, item: Any, domain: str) -> Any:
+        """An input of the same kind as it is taken: from a file, a picture, a row."""
+        coarse = {"image": "grid:1x1", "text": "words", "audio": "time:1"}.get(domain)
+        read: Any = inputs.cut(item, coarse, self.model.layout, dict(self.of_parts), self.model.reads)
+        return getattr(read, {"image": "image", "text": "text", "audio": "sound", "tabular": "row"}[domain])
 
     def _label(self, scores: Floats) -> int:
         return int(self.model.labels(scores[None])[0])
@@ -235,7 +250,7 @@ class _Asked:
         """What a metric needs and was not given is told before anything is explained."""
         given = {"truth": truth, "untrained": self.untrained, "relabelled": self.relabelled, "case": clean}
         for metric in self.metrics:
-            missing = [need for need in metric.about.needs if need != "explain" and given[need] is None]
+            missing = [need for need in metric.about.needs if need != "explain" and given.get(need) is None]
             if missing:
                 raise ValueError(f"{metric.about.name} needs {NEEDS[missing[0]]}")
 
@@ -276,16 +291,43 @@ def labelled(method: Any) -> dict[str, Any]:
         named = dict(zip(names, given, strict=True))
     if not named:
         raise ValueError("method must be at least one, got none")
+    for name, one in named.items():
+        if not (isinstance(one, str | Mapping) or callable(one) or foreign.is_explainer(one) or foreign.is_ready_made(one)):
+            raise TypeError("method must be a name from wt.methods(), an explainer (question, rng) -> Explanation, someone "
+                            f"else's explainer, or values that are there already, got {type(one).__name__} for {name}")
     if RANDOM in named:
         raise ValueError("random scores always stand beside the methods; leave random out")
     return named
 
 
+def explainers_of(method: Any, options: dict[str, Any], parts: Any) -> tuple[dict[str, Any], frozenset[str], dict[str, Any],
+                                                                           int | None]:
+    """({name: explainer}, those that are values, options of the parts, batch size)"""
+    called = labelled(method)
+    part_names = {name for names in inputs.OPTIONS.values() for name in names}
+    ready = {name: one for name, one in called.items() if foreign.is_ready_made(one)}
+    own = {name: one for name, one in called.items() if isinstance(one, Mapping)}
+    others = {name: one for name, one in called.items() if name not in ready and name not in own}
+    given = api.sort_out(list(others.values()) or ["random"], options, parts)  # whose options are those of the parts alone
+    made = dict(zip(others, given.explainers, strict=False))
+    for name, one in own.items():
+        its = dict(one)
+        made[name] = api.with_background(api.explainer_of(its.pop("method", name), its, part_names), options.get("background"))
+    made |= {name: api.explainer_of(one, {}, part_names) for name, one in ready.items()}
+    return {name: made[name] for name in called}, frozenset(ready), inputs.prepare(given.of_parts), given.batch_size
+
+
 def _each(values: Any, n: int, single: bool, what: str) -> list[Any]:
+    """One for each input; None for each where there are none."""
     if values is None:
         return [None] * n
-    if single or (n == 1 and not isinstance(values, list)):
-        return [values]
-    if len(values) != n:
-        raise ValueError(f"{what} must have one entry for each of {n} inputs, got {len(values)}")
-    return list(values)
+    if single:
+        return [values[0] if what in ("labels", "target") and np.ndim(values) == 1 and len(values) == 1 else values]
+    if isinstance(values, Mapping | str) or (np.ndim(values) == 0 and not isinstance(values, list | tuple)):
+        if n == 1:
+            return [values]
+        raise ValueError(f"{what} must have one entry for each of {n} inputs, got one, {values!r:.40}")
+    listed = list(values)
+    if len(listed) != n:
+        raise ValueError(f"{what} must have one entry for each of {n} inputs, got {len(listed)}")
+    return listed

@@ -12,7 +12,7 @@ from whytrust import api
 from whytrust import inputs as reading
 from whytrust.core import Floats
 from whytrust.measures.roar import Explained, Roar, Train
-from whytrust.measuring import RANDOM, labelled
+from whytrust.measuring import RANDOM, explainers_of
 from whytrust.progress import Progress
 from whytrust.store import plain
 from whytrust.studies.judged_cases import settled
@@ -60,17 +60,22 @@ def roar(train: Train, model: Any, learnt: tuple[Any, Any], tested: tuple[Any, A
     those of wt.explain. A random order stands beside. See whytrust.measures.Roar for how it misleads.
     """
     judge = Roar(shares, trainings)
-    wrapped, explainers = api.model(model), labelled(method)
+    wrapped = api.model(model)
+    explainers, ready, of_parts, batch_size = explainers_of(method, dict(options), parts)
+    if ready:
+        raise TypeError(f"roar explains every input, and {', '.join(sorted(ready))} are values that are there already")
+    ask = api.Asking(wrapped, tuple(explainers.values()), True, None, parts, int(seed), of_parts, batch_size)
     with Progress("explaining") as progress:
         sides = []
         for what, side in (("learnt", learnt), ("tested", tested)):
             if not isinstance(side, tuple) or len(side) != 2 or len(side[0]) != len(side[1]):
                 raise ValueError(f"{what} must be (inputs, labels), with a label for each input")
-            given = api.sort_out(list(explainers.values()), dict(options), parts)
-            of_parts = reading.prepare(given.of_parts)
-            ask = api.Asking(wrapped, given.explainers, True, None, parts, int(seed), of_parts, given.batch_size)
+            items, labels = reading.several(side[0], of_parts) if len(side[0]) else [], list(side[1])
+            items = list(side[0]) if items is None else items
+            if not all(isinstance(label, int | np.integer) for label in labels):
+                raise TypeError(f"labels of {what} must be classes' numbers, from 0, got {labels[0]!r}")
             some = []
-            for item, label in zip(side[0], side[1], strict=True):
+            for item, label in zip(items, labels, strict=True):
                 cut = reading.cut(item, parts, wrapped.layout, dict(of_parts), wrapped.reads)
                 found: list[Floats] = [np.asarray(e.scores) for e in ask(item, progress)]
                 some.append(Explained(settled(cut), int(label), dict(zip(explainers, found, strict=True))))

@@ -50,13 +50,17 @@ class Twins:
         """Who follows the net."""
         shares = {which: f"{100 * share:.0f} %" for which, share in self.right.items()}
         lines = [f"The untrained net is right on {shares['raw']} of {self.of} inputs as they are and on {shares['enhanced']} "
-                 f"of them enhanced, the trained one on {shares['trained']}. On the {self.n} that both are right about, rank "
-                 "correlations of the enhanced untrained net's explanations with those of"]
+                 f"of them enhanced, the trained one on {shares['trained']}."]
+        if not self.n:
+            return "\n".join([*lines, "There is no input that both are right about, and so nothing to compare: enhance with "
+                              "a larger epsilon or more iterations."])
+        lines.append(f"On the {self.n} that both are right about, rank correlations of the enhanced untrained net's "
+                     "explanations with those of")
         width = max((len(name) for name in self.found), default=8)
         for name, one in self.found.items():
             lines.append(f"  {name:<{width}}  the trained net {_told(one.like_trained)}, the same net unenhanced "
                          f"{_told(one.like_untrained)}; nearer to the latter on {_share(one.nearer)}: {one.words}")
-        lines += [f"  {name:<{width}}  failed: {error}" for name, error in self.failed.items()]
+        lines += [f"  {name:<{width}}  failed on {error}" for name, error in self.failed.items()]
         lines += [f"input {i} failed: {error}" for i, error in self.errors.items()]
         return "\n".join(lines)
 
@@ -65,10 +69,10 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
           step: float = 0.03, iterations: int = 30, units: str = "input", seed: int = 0, **options: Any) -> Twins:
     """Do explanations follow the net, or its answer? A net beside the same net untrained, which enhanced inputs make right.
 
-    `model` and `untrained` are two nets of one kind, before and after training; `x` several inputs with their true `labels`.
-    Each input is enhanced for the untrained net (`iterations` signed steps within `epsilon`; see wt.attack, "enhance"), and
-    explained three times for its true label: by the untrained net as it is and enhanced, by the trained net as it is. On inputs
-    that both are right about, the second explanation should be like the first, which is of the same net, and unlike the third,
+    `model` and `untrained` are two nets of one kind, after its training and before; `x` several inputs (eight at least,
+    to decide anything) with their true `labels`. Each input is enhanced for the untrained net (`iterations` signed steps within
+    `epsilon`; see wt.attack, "enhance"), and explained three times for its true label: by the untrained net as it is and
+    enhanced, by the trained net as it is. On inputs that both are right about, the second explanation should be like the first, which is of the same net, and unlike the third,
     which gives the same answer by other means. Explanations that cannot be told apart there do not see the net. `method`,
     `parts` and further options are those of wt.explain; random scores stand beside.
     """
@@ -78,22 +82,24 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
     items = reading.several(x, of_parts)
     if items is None or len(items) < 2:
         raise ValueError("twins are compared on several inputs, in a list or a batch, got one")
-    if np.ndim(labels) != 1 or len(labels) != len(items):
+    truths = list(labels) if np.ndim(labels) == 1 else []
+    if len(truths) != len(items):
         raise ValueError(f"labels must have the true class of each of {len(items)} inputs, got {np.shape(labels)}")
     called = labelled(method)
-    made = attack(before, items, "enhance", targets=list(labels), seed=seed, epsilon=epsilon, step=step, iterations=iterations,
+    made = attack(before, items, "enhance", targets=truths, seed=seed, epsilon=epsilon, step=step, iterations=iterations,
                   units=units, bounds=None)
-    cases, errors, failed = [], {i: f"{type(e).__name__}: {e}" for i, e in made.errors.items()}, {}
+    cases, errors = [], {i: f"{type(e).__name__}: {e}" for i, e in made.errors.items()}
+    failed: dict[str, list[str]] = {}
     for i, item in enumerate(items):
         if i in errors:
             continue
-        case = _Case(trained, before, item, made[i], labels[i], parts, seed, options, of_parts)
+        case = _Case(trained, before, item, made[i], truths[i], parts, seed, options, of_parts)
         scores = {}
         for name, one in called.items():
             try:
                 scores[name] = case.scores(one)
-            except (ValueError, TypeError) as error:
-                failed[name] = f"{type(error).__name__}: {error}"
+            except Exception as error:  # of this explainer and input; the others go on
+                failed.setdefault(name, []).append(f"{type(error).__name__}: {error}")
         rngs = generator(seed, RANDOM, i)
         count = len(next(iter(scores.values()))["raw"]) if scores else 0
         scores[RANDOM] = {which: rngs.standard_normal(count) for which in ("raw", "enhanced", "trained")}
@@ -101,10 +107,11 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
     if not cases:
         raise ValueError(f"no input could be enhanced; the first: {next(iter(errors.values()))}")
     both = [found for right, found in cases if right["enhanced"] and right["trained"]]
-    names = [*(name for name in called if name not in failed), RANDOM]
+    names = [*called, RANDOM]
+    told = {name: f"{len(some)} of {len(cases)} inputs, the first: {some[0]}" for name, some in failed.items()}
     return Twins({name: followed([one[name] for one in both if name in one]) for name in names if any(name in o for o in both)},
                  {which: float(np.mean([right[which] for right, _ in cases])) for which in ("raw", "enhanced", "trained")},
-                 len(both), len(cases), errors, failed)
+                 len(both), len(cases), errors, told)
 
 
 @dataclass(frozen=True)
@@ -145,7 +152,8 @@ def _value(estimate: Estimate | None) -> float | None:
 
 
 def _told(estimate: Estimate | None) -> str:
-    return "–" if estimate is None else f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+    """A correlation with its interval, which ends at -1 and 1."""
+    return "–" if estimate is None else f"{estimate.value:.2f} ({max(estimate.low, -1):.2f} to {min(estimate.high, 1):.2f})"
 
 
 def _share(nearer: Difference) -> str:

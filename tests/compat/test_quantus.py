@@ -211,6 +211,10 @@ def test_the_same_settings_are_written_the_same(quantus):
     assert one == other
     assert "0x" not in one
     assert one != repr(FromQuantus(quantus.FaithfulnessCorrelation(nr_runs=4, subset_size=8, **QUIET)))
+    black, mean = (repr(FromQuantus(quantus.PixelFlipping(perturb_baseline=how, **QUIET), options={"f": theirs}))
+                   for how in ("black", "mean"))
+    assert black != mean
+    assert "0x" not in black
 
 
 def test_attributions_are_asked_for_where_they_are_not_given():
@@ -225,6 +229,9 @@ def test_attributions_are_asked_for_where_they_are_not_given():
     np.testing.assert_allclose(given, 0, atol=1e-20)
     assert Styled("infidelity")(net, x, y, explain_func=explain) == given
     assert Styled("infidelity")(net, x, np.eye(3)[y], explain(net, x, y)) == given  # one-hot
+    assert Styled("infidelity")(net, x, y[:, None], explain(net, x, y)) == given  # a column
+    with pytest.raises(ValueError, match="softmax is for a net as it is"):
+        Styled("infidelity")(net, x, y, explain(net, x, y), softmax=True)
     for change, words in (({"a_batch": None}, "a_batch must be given, or explain_func"), ({"channel_first": False}, "channels first")):
         with pytest.raises(ValueError, match=words):
             Styled("infidelity")(**{"model": net, "x_batch": x, "y_batch": y, "a_batch": explain(net, x, y), **change})

@@ -100,6 +100,15 @@ def test_halves_of_noise_rank_by_chance():
     assert outcomes(records(400, order=lambda rng: PERFECT + rng.normal(0, 0.3, 5)))["halves"] == "passed"
 
 
+def test_halves_of_noise_are_called_alike_at_most_one_time_in_twenty():
+    called = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        some = records(40, order=lambda _, rng=rng: noise(rng))
+        called += any(one.outcome == "passed" for one in findings(some, {"made_up": ABOUT}) if one.test == "halves")
+    assert called <= 16
+
+
 def test_few_inputs_decide_nothing_that_is_not_plain():
     few = outcomes(records(6, order=lambda rng: PERFECT + rng.normal(0, 0.6, 5)))
     assert few["truth"] == "undecided"

@@ -97,12 +97,18 @@ def _about(row: dict[str, Any]) -> str:
     if made is not None:
         docs = [made, *([Smoothed] if entry is not None and entry.smoothing else [])]
         lines += [line for cls in docs for line in ("", *textwrap.dedent(f"    {cls.__doc__}").strip().splitlines())]
-        defaults = {f.name: f.default for f in fields(made) if f.init}
+        named = METRIC_NAMES.get(row["name"]) if row["kind"] == "metric" else None
+        defaults = {f.name: f.default if named is None else getattr(named, f.name) for f in fields(made) if f.init}
         if entry is not None and entry.gradients:
             defaults |= {f.name: f.default for cls in (Pooled, Smoothed) for f in fields(cls) if f.name in entry.options}
         lines += ["", "options: " + (", ".join(f"{name}={value!r}" for name, value in defaults.items()) or "none")]
     if row["kind"] == "attack":
         lines.append(f"in Python: wt.attack(model, inputs, {row['name']!r})")
+    elif row["name"] == "roar":
+        lines.append("in Python: wt.roar(train, model, (inputs, labels), (test inputs, test labels), 'lime')")
+    elif row["kind"] == "trial":
+        own = f"; of your own adversaries: wt.measure(model, changed, 'lime', {row['name']!r}, clean=before)"
+        lines.append("in Python: wt.audit(model, inputs)" + own * (row["name"] in METRIC_NAMES))
     elif row["kind"] == "metric" and row["name"] in METRIC_NAMES:
         lines.append(f"in Python: wt.measure(model, x, 'lime', {row['name']!r}), or with settings of its own, "
                      f"{made.__name__}(…) from {made.__module__}; put it on trial: whytrust metrics {row['name']}")

@@ -9,7 +9,9 @@ Quantus itself is never imported here: whoever has one of its metrics has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,7 +52,9 @@ class Styled:
         metric, x, y = judging.chosen(self.metric)[0], np.asarray(x_batch), np.asarray(y_batch)
         if not channel_first:
             raise ValueError("x_batch must have its channels first, (n, channels, height, width); move them with np.moveaxis")
-        y = y.argmax(axis=1) if y.ndim == 2 else y
+        y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y.argmax(axis=1) if y.ndim == 2 else y
+        if softmax and isinstance(model, CheckedModel):
+            raise ValueError("softmax is for a net as it is; of a model of wt.model say output='logit' where it is wrapped")
         if a_batch is None and explain_func is None:
             raise ValueError("a_batch must be given, or explain_func(model, inputs, targets), which makes it")
         a = np.asarray(explain_func(model=model, inputs=x, targets=y) if a_batch is None and explain_func is not None
@@ -127,10 +131,8 @@ class FromQuantus:
     def __repr__(self) -> str:
         """What it is made of, without addresses: the same settings are written the same in every run."""
         own = {name: value for name, value in sorted(getattr(self.metric, "__dict__", {}).items()) if not name.startswith("_")}
-        settings = {name: value if isinstance(value, str | int | float | bool | None) else
-                    getattr(value, "__name__", type(value).__name__) for name, value in own.items()}
-        return (f"FromQuantus({type(self.metric).__name__}({', '.join(f'{k}={v!r}' for k, v in settings.items())}), "
-                f"{self.name!r}, {self.higher}, {self.goals}, {self.aspect!r}, {self.needs}, {self.options})")
+        return (f"FromQuantus({type(self.metric).__name__}({', '.join(f'{k}={_written(v)}' for k, v in own.items())}), "
+                f"{self.name!r}, {self.higher}, {self.goals}, {self.aspect!r}, {self.needs}, {_written(self.options)})")
 
     @property
     def about(self) -> About:
@@ -168,6 +170,21 @@ class FromQuantus:
             raise ValueError(f"{type(self.metric).__name__} of Quantus raised {type(error).__name__}: {error}") from error
         finally:
             np.random.set_state(before)  # noqa: NPY002
+
+
+def _written(value: Any) -> str:
+    """A setting in words that are the same in every run: functions by name, partial ones and collections by what they hold."""
+    if isinstance(value, functools.partial):
+        return f"partial({_written(value.func)}, {_written(value.args)}, {_written(value.keywords)})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_written(one)}" for key, one in sorted(value.items(), key=str)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest()}"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return repr(value)
 
 
 def _channels_last(judged: Judged) -> bool:

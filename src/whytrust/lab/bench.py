@@ -124,13 +124,14 @@ def stepped(model: DifferentiableModel, clean: Floats, size: float, least: float
     label, towards = (int(i) for i in np.argsort(-scores, kind="stable")[:2])
     weights, changed = np.zeros((1, len(scores))), np.array(clean, dtype=np.float64)
     weights[0, towards], weights[0, label] = 1, -1
-    taken, enough = 0, STEPS
-    while taken < enough:
+    hit = 0
+    for taken in range(1, 2 * STEPS + 1):
         changed = np.clip(changed + size * np.sign(model.vjp(changed[None], weights)[1][0]), least, most)
-        taken += 1
-        if enough == STEPS and int(model(changed[None])[0].argmax()) != label:
-            enough = 2 * taken
-    return changed if int(model(changed[None])[0].argmax()) != label else None
+        turned = int(model(changed[None])[0].argmax()) != label
+        hit = hit or taken * turned
+        if taken == 2 * hit or (not hit and taken == STEPS):
+            return changed if turned else None
+    return None
 
 
 def shown_and_hidden(question: Question) -> tuple[Floats, Floats]:

@@ -70,7 +70,7 @@ NEEDS = {"truth": "truth=, which places an annotation says matter: a mask shaped
          "case": "clean=, the input before it was changed, of which the model says something else",
          "untrained": "untrained=, the same model before it was trained",
          "relabelled": "relabelled=, the same model trained on shuffled labels",
-         "train": "a function that trains: it judges data sets, and is called by itself, Roar()(train, learnt, tested)"}
+         "train": "a function that trains: it judges data sets, wt.roar(train, model, learnt, tested)"}
 """What some metrics need beyond scores, and how to give it."""
 
 
@@ -216,7 +216,7 @@ def other_unit(about: About, unit: str) -> str | None:
 
 def lacking(about: About, judged: Judged) -> str | None:
     """What this metric needs and was not given; None where it has all."""
-    missing = [need for need in about.needs if getattr(judged, need) is None]
+    missing = [need for need in about.needs if getattr(judged, need, None) is None]
     return f"{about.name} needs {NEEDS[missing[0]]}" if missing else None
 
 
@@ -237,6 +237,8 @@ def judge(metric: Metric, judged: Judged, rng: np.random.Generator, insist: bool
         raise TypeError(f"a metric must return one number for one explanation, and {about.name} returned "
                         f"{f'an array of shape {np.shape(found)}' if np.ndim(found) else repr(found)[:40]}")
     value = float(found)
+    if about.share and not (math.isnan(value) or -1e-9 <= value <= 1 + 1e-9):
+        raise ValueError(f"{about.name} says that its number is a share (share=True), from 0 to 1, and it is {value:g}")
     return value if math.isfinite(value) else math.nan
 
 

@@ -88,6 +88,10 @@ class Roar:
             if scores.ndim != 2 or len(scores) != len(tested):
                 raise ValueError(f"a model that train returns must give scores of every class, (n, classes): expected "
                                  f"({len(tested)}, classes), got {scores.shape}")
+            for some in labels:
+                if some.min() < 0 or some.max() >= scores.shape[1]:
+                    raise ValueError(f"labels must be classes' numbers, from 0 to {scores.shape[1] - 1} for a model of "
+                                     f"{scores.shape[1]} classes, got {some.min()} to {some.max()}")
             right.append(float((scores.argmax(axis=1) == labels[1]).mean()))
         return float(np.mean(right))
 

@@ -85,6 +85,8 @@ def by_chance(one: Floats, other: Floats) -> float:
     Exact, by every order, for up to seven; of more by Student's approximation. Four explainers can never be told from chance.
     """
     first, second = (_ranks(values[:, None])[:, 0] for values in (one, other))
+    if not np.ptp(first) or not np.ptp(second):
+        return 1.0
     if len(first) > MOST_ORDERS:
         return float(scipy_stats.spearmanr(first, second).pvalue)
     orders = np.array(list(itertools.permutations(second)))

@@ -77,11 +77,14 @@ def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str | None:
     here = Path(__file__).parent.parent
     code = sorted(here.rglob("*.py"))
     for metric in metrics:
-        for kind in type(metric).__mro__[:-1]:
-            try:
-                code.append(Path(inspect.getfile(kind)))
-            except (TypeError, OSError):
-                return None
+        for one in _wrapped(metric):
+            for kind in type(one).__mro__[:-1]:
+                try:
+                    code.append(Path(inspect.getfile(kind)))
+                except (TypeError, OSError):
+                    return None
+    if any(" at 0x" in written for written in settings(metrics).values()):
+        return None  # an address says nothing of what stands there in another run
     parts = [str(FORMAT), domain, str(cut), json.dumps(dict(settings(metrics))), *(lab.name for lab in every_lab()),
              *(f"{name} {installed(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "quantus"))]
     digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=8)
@@ -91,6 +94,12 @@ def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str | None:
         except OSError:
             return None
     return digest.hexdigest()
+
+
+def _wrapped(metric: Any) -> list[Any]:
+    """A metric, and what it holds: one under another name, or one of others'."""
+    inner = getattr(metric, "metric", None)
+    return [metric] if inner is None else [metric, *_wrapped(inner)]
 
 
 def installed(name: str) -> str | None:

@@ -75,7 +75,8 @@ class AuditStudy:
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run: a change of any of it is another run."""
         _ = self._truths  # classes that are not the model's are told before anything is done
-        return {"format": FORMAT, "study": "audit", "spec": dict(self.spec or {}), "seed": self.seed,
+        judged = {"judged": judged_cases.RECORDS} if self.metrics else {}
+        return {"format": FORMAT, "study": "audit", "spec": {**(self.spec or {}), **judged}, "seed": self.seed,
                 "hashes": {"inputs": self._digest(), "model": self.fingerprint(), "background": self._background()},
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),

@@ -15,6 +15,8 @@ from whytrust.explanation import Explanation
 from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge, other_unit
 from whytrust.question import Memory, Question
 
+RECORDS = 2
+"""Of what a record says of metrics: an audit in which they were compared otherwise is another run."""
 DRAWS = 5
 """Random scores that every explainer is compared with."""
 
@@ -23,7 +25,7 @@ def usable(metric: Metric, domain: str) -> str | None:
     """Why an audit cannot use this metric; None where it can."""
     about = metric.about
     if about.of_change:
-        return f"{about.name} is one of an audit's own trials; name it as a text, {about.name!r}"
+        return f"{about.name} is one of an audit's own trials: name it as a text among 'flip', 'all_positive' and 'recovery'"
     missing = [need for need in about.needs if need != "explain"]
     if missing:
         return f"{about.name} needs {missing[0]}, which an audit does not have; use wt.measure"
@@ -56,7 +58,7 @@ def judged(question: Question, explained: Mapping[str, Explanation], again: Call
             values[name] = _value(metric, one, seed, case, refused, name)
             if about.amounts:
                 own = [shuffled(one, generator(seed, "shuffled", case, i)) for i in range(DRAWS)]
-                chances[name] = [_value(metric, other, seed, case, refused, name) for other in own]
+                chances[name] = [_value(metric, other, seed, case, {}, name) for other in own]
         randoms = [_value(metric, first.with_scores(scores, "nothing", explain=anew(seed, case, i)), seed, case, refused,
                           "random") for i, scores in enumerate(randoms_of)] if not about.amounts else []
         found[about.name] = {"values": values, "random": randoms, "refused": refused, "higher": about.higher,

@@ -268,23 +268,19 @@ def _isolated(some: Sequence[_Bought]) -> Iterable[Found]:
 def _halves(metric: str, lab: str, values: Floats) -> _Rate | None:
     """How often does the order that one half of the inputs gives hold on an input of the other half?
 
-    Pair by pair of contenders, each half judged by the other: single inputs that know nothing of each other, so that their mean
-    has an honest interval, and that noise comes to a half.
+    Pair by pair of contenders. Inputs of the second half know nothing of the first, nor of each other, so that their mean has
+    an honest interval, and noise comes to a half. Were each half judged by the other, both would agree or disagree together.
     """
-    if np.isfinite(values).all(axis=1).sum() < 4:
-        return None
     known = values[np.isfinite(values).all(axis=1)]
-    sides = np.arange(len(known)) % 2 == 0
-    held = np.empty(len(known))
-    for side in (sides, ~sides):
-        means = known[~side].mean(axis=0)
-        order = np.array([_wins(means[i:i + 1], means[j:j + 1])[0] for i, j in _pairs(known.shape[1])])
-        wins = np.array([_wins(known[side, i], known[side, j]) for i, j in _pairs(known.shape[1])])
-        held[side] = 1 - np.abs(wins - order[:, None]).mean(axis=0)
-    pairs = len(_pairs(known.shape[1]))
+    if len(known) < 4:
+        return None
+    means, rest, pairs = known[::2].mean(axis=0), known[1::2], _pairs(known.shape[1])
+    order = np.array([_wins(means[i:i + 1], means[j:j + 1])[0] for i, j in pairs])
+    wins = np.array([_wins(rest[:, i], rest[:, j]) for i, j in pairs])
+    held = 1 - np.abs(wins - order[:, None]).mean(axis=0)
     nothing = bool(np.ptp(known, axis=1).max() <= ROUNDING * max(float(np.abs(known).max()), TINY))
     return _Rate(metric, lab, "halves", "the order that one half of the inputs gives holds in the other", paired(
-        np.full(len(held), CHANCE) if nothing else held, np.full(len(held), CHANCE), grain=1 / pairs), nothing)
+        np.full(len(held), CHANCE) if nothing else held, np.full(len(held), CHANCE), grain=1 / len(pairs)), nothing)
 
 
 def _percent(share: float) -> str:

@@ -13,6 +13,8 @@ from whytrust.measures.judged import Metric
 from whytrust.studies.metrics_cases import LabCase, settings
 
 FORMAT = 1
+RECORDS = 2
+"""Of what a record says: a run whose labs were asked otherwise is another run."""
 CASES = 120
 """Inputs of each lab: enough to tell a rate of .65 from tossing a coin after the adjustment for all metrics and labs."""
 BLOCK = 10
@@ -31,7 +33,8 @@ class MetricsStudy:
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
         return {"format": FORMAT, "study": "metrics", "seed": self.seed, "hashes": {},
-                "spec": {"metrics": dict(settings(self.metrics)), "labs": [lab.name for lab in self.labs], "cases": self.cases},
+                "spec": {"records": RECORDS, "metrics": dict(settings(self.metrics)), "labs": [lab.name for lab in self.labs],
+                         "cases": self.cases},
                 "about": {"labs": {lab.name: {"about": lab.about, "domain": lab.domain, "expected": lab.expected,
                                               "exact": lab.exact}
                                    for lab in self.labs}, "command": self.command,

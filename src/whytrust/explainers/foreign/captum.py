@@ -64,7 +64,12 @@ class Captum:
         laid = Laying(question, name, self.pooling, stretch=True)(raw)
         return Explanation.of(question, name, sign * laid.scores, notes=(*notes, *laid.notes),
                               sense=sense_of(self.pooling) if sign > 0 else "signed",
-                              settings=plain_settings(self.options, self.pooling))
+                              settings={**plain_settings(self.options, self.pooling), **self._explains(question, forward)})
+
+    @staticmethod
+    def _explains(question: Question, forward: Any) -> dict[str, str]:
+        """What the values speak of, where the model's score is something else than what the net returns."""
+        return {"explains": "logit"} if question.model.output == "logit" and _is_module(forward) else {}
 
     def _made(self, net: Any) -> Any:
         if not isinstance(self.explainer, type):
