@@ -69,12 +69,13 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
           step: float = 0.03, iterations: int = 30, units: str = "input", seed: int = 0, **options: Any) -> Twins:
     """Do explanations follow the net, or its answer? A net beside the same net untrained, which enhanced inputs make right.
 
-    `model` and `untrained` are two nets of one kind, after its training and before; `x` several inputs (eight at least,
-    to decide anything) with their true `labels`. Each input is enhanced for the untrained net (`iterations` signed steps within
+    `model` and `untrained` are two nets of one kind, after its training and before; `x` several inputs (eight at least, to
+    decide anything) with their true `labels`. Each input is enhanced for the untrained net (`iterations` signed steps within
     `epsilon`; see wt.attack, "enhance"), and explained three times for its true label: by the untrained net as it is and
-    enhanced, by the trained net as it is. On inputs that both are right about, the second explanation should be like the first, which is of the same net, and unlike the third,
-    which gives the same answer by other means. Explanations that cannot be told apart there do not see the net. `method`,
-    `parts` and further options are those of wt.explain; random scores stand beside.
+    enhanced, by the trained net as it is. On inputs that both are right about, the second explanation should be like the
+    first, which is of the same net, and unlike the third, which gives the same answer by other means. Explanations that cannot
+    be told apart there do not see the net. `method`, `parts` and further options are those of wt.explain; random scores stand
+    beside.
     """
     trained, before = api.model(model), api.model(untrained)
     known = {name for names in reading.OPTIONS.values() for name in names}
