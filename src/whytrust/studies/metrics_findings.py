@@ -245,7 +245,7 @@ def _bought(metric: str, lab: str, about: About, values: Floats, some: Sequence[
     orders = _values([record["isolation"] for record in some], metric, about)
     whole = np.isfinite(values[:, [0, -1]]).all(axis=1)
     gap = float((values[whole, 0] - values[whole, -1]).mean()) if whole.any() else 0.0
-    if orders is None or gap <= ROUNDING * max(float(np.abs(values[whole]).max(initial=0.0)), TINY):
+    if orders is None or gap <= max(ROUNDING * float(np.abs(values[whole]).max(initial=0.0)), TINY):
         return None
     bought = (orders[:, ::2] - orders[:, 1::2]).mean(axis=1) / gap
     bought = bought[np.isfinite(bought)]
@@ -277,10 +277,10 @@ def _halves(metric: str, lab: str, values: Floats) -> _Rate | None:
     means, rest, pairs = known[::2].mean(axis=0), known[1::2], _pairs(known.shape[1])
     order = np.array([_wins(means[i:i + 1], means[j:j + 1])[0] for i, j in pairs])
     wins = np.array([_wins(rest[:, i], rest[:, j]) for i, j in pairs])
-    held = 1 - np.abs(wins - order[:, None]).mean(axis=0)
-    nothing = bool(np.ptp(known, axis=1).max() <= ROUNDING * max(float(np.abs(known).max()), TINY))
+    told = order != CHANCE  # what the first half finds equal is no order
+    held = 1 - np.abs(wins - order[:, None])[told].mean(axis=0) if told.any() else np.full(len(rest), CHANCE)
     return _Rate(metric, lab, "halves", "the order that one half of the inputs gives holds in the other", paired(
-        np.full(len(held), CHANCE) if nothing else held, np.full(len(held), CHANCE), grain=1 / len(pairs)), nothing)
+        held, np.full(len(held), CHANCE), grain=1 / len(pairs)), not told.any())
 
 
 def _percent(share: float) -> str:
