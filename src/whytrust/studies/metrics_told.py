@@ -101,6 +101,10 @@ def _answers(admitted: Sequence[Admission], abouts: Mapping[str, About], domains
         names = ", ".join(dict.fromkeys(one.metric for one in caught))
         yield (f"Metrics that hold explanations against annotations or expectations ({names}) tell how plausible an "
                "explanation is; where a model has reasons that nobody expects they prefer the explanation that hides them.")
+    trials = [one.name for one in abouts.values() if one.of_change]
+    if trials:
+        yield (f"The adversarial trials ({', '.join(trials)}) are held against a truth of their own, what turned the label; "
+               "“asked” says whether they tell as well who explains the score.")
 
 
 def _overview(domain: str, found: Sequence[Found], admitted: Sequence[Admission], abouts: Mapping[str, About],
