@@ -9,11 +9,13 @@ import whytrust as wt
 from whytrust.cli import main
 from whytrust.measures import Roar
 from whytrust.measures.flipping import PixelFlipping
+from whytrust.models.whitebox import AdditiveModel
 from whytrust.universes import Universe
 
 WEIGHTS = np.random.default_rng(0).normal(size=(16, 3))
 PICTURES = list(np.random.default_rng(1).uniform(size=(5, 4, 4)))
 LINEAR = wt.model(lambda batch: np.asarray(batch, float).reshape(len(batch), -1) @ WEIGHTS, name="linear")
+SLOPES = AdditiveModel(WEIGHTS.T.reshape(3, 4, 4))  # the same with its gradient
 CUT = {"parts": "grid:4x4", "fill": 0.0}
 
 
@@ -29,23 +31,13 @@ def test_occlusion_is_the_truth_of_a_linear_model_and_random_is_not():
 
 
 def test_what_a_metric_cannot_judge_is_said_unless_the_user_insists():
-    model = wt.model(_Slope(), name="slope")
+    model = wt.model(SLOPES, name="slope")
     found = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "pixel_flipping", **CUT)
     assert "saliency" not in found.values["pixel_flipping"]
     assert "how the prediction moves" in found.refused["pixel_flipping"]["saliency"]
     assert "not judged" in str(found)
     insisted = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "pixel_flipping", insist=True, **CUT)
     assert np.isfinite(insisted.values["pixel_flipping"]["saliency"]).all()
-
-
-class _Slope:
-    kind = "a white box"
-
-    def __call__(self, batch):
-        return np.asarray(batch, float).reshape(len(batch), -1) @ WEIGHTS
-
-    def pullback(self, batch, preprocess=None):
-        return self(batch), lambda weights: (weights @ WEIGHTS.T).reshape(np.shape(batch))
 
 
 def test_annotations_labels_and_twins_go_where_they_are_needed():

@@ -13,9 +13,9 @@ from whytrust import inputs as reading
 from whytrust.attacking import attack
 from whytrust.core import Floats, generator
 from whytrust.measuring import RANDOM, labelled
-from whytrust.stats import Difference, Estimate
+from whytrust.stats import Estimate
 from whytrust.store import plain
-from whytrust.studies.twins import Followed, alike, followed
+from whytrust.studies.twins import SETTINGS, Followed, alike, as_correlation, as_share, followed
 
 USUAL = ("saliency", "integrated_gradients", "guided_backprop", "grad_cam", "occlusion")
 
@@ -48,7 +48,7 @@ class Twins:
 
     def __str__(self) -> str:
         """Who follows the net."""
-        shares = {which: f"{100 * share:.0f} %" for which, share in self.right.items()}
+        shares = {which: f"{100 * right:.0f} %" for which, right in self.right.items()}
         lines = [f"The untrained net is right on {shares['raw']} of {self.of} inputs as they are and on {shares['enhanced']} "
                  f"of them enhanced, the trained one on {shares['trained']}."]
         if not self.n:
@@ -58,8 +58,8 @@ class Twins:
                      "explanations with those of")
         width = max((len(name) for name in self.found), default=8)
         for name, one in self.found.items():
-            lines.append(f"  {name:<{width}}  the trained net {_told(one.like_trained)}, the same net unenhanced "
-                         f"{_told(one.like_untrained)}; nearer to the latter on {_share(one.nearer)}: {one.words}")
+            lines.append(f"  {name:<{width}}  the trained net {as_correlation(one.like_trained)}, the same net unenhanced "
+                         f"{as_correlation(one.like_untrained)}; nearer to the latter on {as_share(one.nearer)}: {one.words}")
         lines += [f"  {name:<{width}}  failed on {error}" for name, error in self.failed.items()]
         lines += [f"input {i} failed: {error}" for i, error in self.errors.items()]
         return "\n".join(lines)
@@ -103,7 +103,7 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
                 failed.setdefault(name, []).append(f"{type(error).__name__}: {error}")
         rngs = generator(seed, RANDOM, i)
         count = len(next(iter(scores.values()))["raw"]) if scores else 0
-        scores[RANDOM] = {which: rngs.standard_normal(count) for which in ("raw", "enhanced", "trained")}
+        scores[RANDOM] = {which: rngs.standard_normal(count) for which in SETTINGS}
         cases.append((case.right(), {name: alike(some) for name, some in scores.items() if count > 1}))
     if not cases:
         raise ValueError(f"no input could be enhanced; the first: {next(iter(errors.values()))}")
@@ -111,7 +111,7 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
     names = [*called, RANDOM]
     told = {name: f"{len(some)} of {len(cases)} inputs, the first: {some[0]}" for name, some in failed.items()}
     return Twins({name: followed([one[name] for one in both if name in one]) for name in names if any(name in o for o in both)},
-                 {which: float(np.mean([right[which] for right, _ in cases])) for which in ("raw", "enhanced", "trained")},
+                 {which: float(np.mean([right[which] for right, _ in cases])) for which in SETTINGS},
                  len(both), len(cases), errors, told)
 
 
@@ -150,13 +150,3 @@ class _Case:
 
 def _value(estimate: Estimate | None) -> float | None:
     return None if estimate is None else estimate.value
-
-
-def _told(estimate: Estimate | None) -> str:
-    """A correlation with its interval, which ends at -1 and 1."""
-    return "–" if estimate is None else f"{estimate.value:.2f} ({max(estimate.low, -1):.2f} to {min(estimate.high, 1):.2f})"
-
-
-def _share(nearer: Difference) -> str:
-    value, low, high = (100 * (0.5 + one) for one in (nearer.value, nearer.low, nearer.high))
-    return f"{value:.0f} % ({max(low, 0):.0f} to {min(high, 100):.0f})"

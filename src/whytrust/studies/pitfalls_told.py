@@ -11,7 +11,7 @@ import numpy as np
 from whytrust import stats
 from whytrust.studies import pitfalls_published as published
 from whytrust.studies.pitfalls_flipping import BASELINES, ISOLATED, RANDOM
-from whytrust.studies.twins import followed
+from whytrust.studies.twins import as_correlation, as_share, followed
 
 Records = Sequence[Mapping[str, Any]]
 Table = dict[str, Any]
@@ -107,19 +107,14 @@ def _wins(done: Records, baseline: str, name: str, other: str, first: float = 1.
     return stats.paired(wins, np.full(len(wins), 0.5))
 
 
-def _rate(difference: stats.Difference) -> str:
-    value, low, high = (100 * (0.5 + x) for x in (difference.value, difference.low, difference.high))
-    return f"{value:.0f} % ({max(low, 0):.0f} to {min(high, 100):.0f})"
-
-
 def _against(done: Records, baseline: str, name: str) -> str:
-    return "–" if name == RANDOM else _rate(_wins(done, baseline, name, RANDOM))
+    return "–" if name == RANDOM else as_share(_wins(done, baseline, name, RANDOM))
 
 
 def _said(done: Records, baseline: str) -> Iterator[str]:
     early, whole = _wins(done, baseline, RANDOM, "grad_cam", 0.25), _wins(done, baseline, RANDOM, "grad_cam")
     yield (f"{baseline.capitalize()} baseline: random masking lowers the score further than Grad-CAM's masking on "
-           f"{_rate(early)} of images in the first quarter of the steps, and on {_rate(whole)} over all of them"
+           f"{as_share(early)} of images in the first quarter of the steps, and on {as_share(whole)} over all of them"
            f"{_verdict(early, whole)}.")
     isolated = [name for name in ISOLATED if name in done[0]["curves"][baseline]]
     adjoining = [name for name in done[0]["curves"][baseline] if name not in (*isolated, "hidden", RANDOM)]
@@ -201,17 +196,13 @@ def _twins(net: str, some: Records) -> Table:
     rows = []
     for name in dict.fromkeys(one for r in some for one in r["alike"]):
         found = followed([r["alike"][name] for r in some if name in r["alike"]])
-        rows.append([CALLED.get(name, name), _estimate(found.like_trained), _estimate(found.like_untrained),
-                     _rate(found.nearer), found.words])
+        rows.append([CALLED.get(name, name), as_correlation(found.like_trained), as_correlation(found.like_untrained),
+                     as_share(found.nearer), found.words])
     return {"title": f"{net}: explanations of the untrained net on enhanced images (Figure 2, appendix)",
             "columns": ["explainer", "like the trained net's", "like the same untrained net's on raw images",
                         "more like the latter", "so"], "rows": rows,
             "about": f"{len(some)} images that both nets are right about. Rank correlations over a 7 × 7 grid, mean and 95 % "
             "interval. An explanation must follow the net: it should be unlike the trained net's, though both are right."}
-
-
-def _estimate(found: stats.Estimate | None) -> str:
-    return "–" if found is None else f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 def _twins_said(tables: Sequence[Table]) -> Iterator[str]:

@@ -50,6 +50,17 @@ def followed(pairs: Sequence[Mapping[str, float]]) -> Followed:
     return Followed(_mean(trained), _mean(raw), nearer, words)
 
 
+def as_share(nearer: stats.Difference) -> str:
+    """On how many inputs, beside a half, with its interval."""
+    value, low, high = (100 * (0.5 + one) for one in (nearer.value, nearer.low, nearer.high))
+    return f"{value:.0f} % ({max(low, 0):.0f} to {min(high, 100):.0f})"
+
+
+def as_correlation(estimate: stats.Estimate | None) -> str:
+    """A mean correlation with its interval, which ends at -1 and 1; a dash where there is none."""
+    return "–" if estimate is None else f"{estimate.value:.2f} ({max(estimate.low, -1):.2f} to {min(estimate.high, 1):.2f})"
+
+
 def _mean(values: Floats) -> stats.Estimate | None:
     n = len(values)
     return None if n < 2 else stats.jackknife(float(values.mean()), (values.sum() - values) / (n - 1))
