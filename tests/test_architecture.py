@@ -11,13 +11,17 @@ SOURCE = Path(whytrust.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 # Lower layers first; a module may import its own layer's unit and anything below, never above nor a sibling.
 LAYERS = [
-    {"checked", "memory"},
+    {"logits", "memory"},
+    {"checked"},
     {"core", "manifests"},
     {"batches"},
     {"question"},
     {"views", "progress"},
-    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "stats", "store"},
-    {"verdicts", "engine"},
+    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "shards", "stats", "surroundings"},
+    {"folders"},
+    {"journal", "packs"},
+    {"store"},
+    {"verdicts", "engine", "integrity"},
     {"moments", "explanation"},
     {"planting", "readers", "rehearsal", "surrogate"},
     {"local"},

@@ -11,8 +11,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
-"""Real numbers; scores are always float64."""
+from whytrust.logits import Floats as Floats
+from whytrust.logits import one_hot as one_hot
+from whytrust.logits import sigmoid, softmax
+from whytrust.memory import RanOut, halved, halves, ran_out
+
 Batch = Any
 """n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
 Weights = Floats | Callable[[Floats], Floats]
@@ -91,9 +94,14 @@ class CheckedModel:
 
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
-        n = len(batch)
-        raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
-        return self._columns(self._array(raw, n))
+        try:
+            raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
+        except RanOut:
+            if len(batch) < 2:
+                raise
+            halved(self.name, len(batch))
+            return np.concatenate([self(half) for half in halves(batch)])
+        return self._columns(self._array(raw, len(batch)))
 
     def __str__(self) -> str:
         """What this model is, what its scores mean and how a label is decided."""
@@ -175,7 +183,7 @@ class CheckedModel:
         except Refused:
             raise
         except Exception as error:
-            raise ValueError(
+            raise (RanOut if ran_out(error) else ValueError)(
                 f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs ("
                 f"{_kind(batch)}); it must accept such a batch and return one row of scores for each input"
                 f"{self._hint(batch, error)}") from error
@@ -224,7 +232,7 @@ class CheckedModel:
             raise ValueError(f"threshold is for models with one output or two classes, {self.name} returns "
                              f"{scores.shape[1]} columns; leave threshold out")
         if self.output == "logit":
-            scores = _sigmoid(scores) if single else _softmax(scores)
+            scores = sigmoid(scores) if single else softmax(scores)
         is_probability = self.output == "probability" or (self.threshold is not None and self.output is None)
         if is_probability and (scores.min() < -1e-6 or scores.max() > 1 + 1e-6):
             cut = "" if self.threshold is None else ", if they are margins or a regressor's numbers leave threshold out"
@@ -248,8 +256,16 @@ class DifferentiableModel(CheckedModel):
 
     def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
         """(scores, gradient of (weights * scores).sum()), the gradient shaped like the batch: the one gradient primitive."""
-        scores, pull = self.linearised(batch)
-        return scores, pull(weights(scores) if callable(weights) else weights, last=True)
+        try:
+            scores, pull = self.linearised(batch)
+            return scores, pull(weights(scores) if callable(weights) else weights, last=True)
+        except RanOut:
+            if len(batch) < 2:
+                raise
+        halved(self.name, len(batch))
+        wanted = weights(self(batch)) if callable(weights) else weights  # it may ask for the scores of all inputs together
+        found = [self.vjp(half, some) for half, some in zip(halves(batch), halves(wanted), strict=True)]
+        return np.concatenate([scores for scores, _ in found]), np.concatenate([gradient for _, gradient in found])
 
     def linearised(self, batch: Batch) -> tuple[Floats, Callable[..., Floats]]:
         """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""
@@ -339,7 +355,7 @@ class RawModel(DifferentiableModel):
             return -np.log(p), weights
         if scores.shape[1] == 1:
             sign = self.toward(scores, targets)
-            return np.logaddexp(0, -sign * scores)[:, 0], -sign * _sigmoid(-sign * scores)
+            return np.logaddexp(0, -sign * scores)[:, 0], -sign * sigmoid(-sign * scores)
         shifted = scores - scores.max(axis=1, keepdims=True)
         log_sum = np.log(np.exp(shifted).sum(axis=1))
         return log_sum - shifted[rows, targets], np.exp(shifted - log_sum[:, None]) - self.toward(scores, targets)
@@ -370,22 +386,6 @@ class RawModel(DifferentiableModel):
         """The logit at which the label changes."""
         p = 0.5 if self.cutoff is None else self.cutoff
         return float(np.log(p / (1 - p)))
-
-
-def one_hot(shape: tuple[int, ...], targets: NDArray[np.intp]) -> Floats:
-    """1 at each row's target, 0 elsewhere."""
-    rows = np.zeros(shape)
-    rows[np.arange(shape[0]), targets] = 1.0
-    return rows
-
-
-def _sigmoid(z: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))
-
-
-def _softmax(z: Floats) -> Floats:
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def _listed(names: tuple[str, ...]) -> str:

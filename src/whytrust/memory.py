@@ -1,8 +1,16 @@
-"""Memory that was freed is kept for the next batch, in processes that are ours alone."""
+"""Memory: kept for the next batch in processes that are ours alone, and gone on with where it runs out."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Of glibc's mallopt."""
@@ -26,3 +34,69 @@ def _c_library() -> ctypes.CDLL | None:
         return ctypes.CDLL(None)
     except (OSError, TypeError):  # Windows
         return None
+
+
+# --- how much there is, and what is done where it runs out ------------------------------------------------------------
+
+
+def resident(process: int | None = None) -> int:
+    """Bytes of memory that a process has, or this one; 0 where the system does not tell, or there is no such process."""
+    try:
+        fields = Path(f"/proc/{process or 'self'}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def installed() -> int | None:
+    """Bytes of memory that this machine has, or that this process may use of it; None where the system does not tell."""
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return None
+    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            found = min(found, int(Path(place).read_text()))
+    return found
+
+
+class RanOut(ValueError):
+    """A model's memory ran out on a batch; half of it may still go."""
+
+
+SAID = re.compile("out of memory|can't allocate memory|failed to allocate|bad allocation|bad_alloc", re.IGNORECASE)
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python's own, or that of torch, CUDA or onnxruntime."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(SAID.search(str(error))))
+
+
+_LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def sparing(listener: Callable[[str], object]) -> Iterator[None]:
+    """Inside, whoever goes on with less memory tells the listener; elsewhere it is a warning."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def halved(what: str, size: int) -> None:
+    """Say that a batch was too large for the memory that there is."""
+    told = (f"memory ran out in {what} on a batch of {size}: it goes on with half as many at once, which is slower and changes "
+            "the last digits only; pass a smaller batch_size")
+    listener = _LISTENER.get()
+    if listener is None:
+        warnings.warn(told, RuntimeWarning, stacklevel=4)
+    else:
+        listener(told)
+
+
+def halves(batch: Any) -> tuple[Any, Any]:
+    """The two halves of a batch: of a list, an array or a table."""
+    rows, middle = getattr(batch, "iloc", batch), len(batch) // 2
+    return rows[:middle], rows[middle:]

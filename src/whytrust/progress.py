@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
+LONG, SELDOM = 10.0, 900.0
+"""Seconds after which a run that nobody watches leaves a line at its end, and between two lines on its way."""
+
 
 class Progress:
     """Counts model calls; writes at most ten times a second, only to a terminal, and wipes its line at the end."""
@@ -65,28 +68,64 @@ class Progress:
 class CaseProgress(Progress):
     """Counts the cases of a run as well as its model calls; the time left is from the cases done since this run was begun.
 
-    It misleads where the cases that are left take longer than those done.
+    It misleads where the cases that are left take longer than those done. Where nobody watches, a run that takes long leaves a
+    line when it ends, and one now and then before that.
     """
 
-    def __init__(self, label: str, total: int, before: int = 0) -> None:
+    def __init__(self, label: str, total: int, before: int = 0, workers: int = 1) -> None:
         """`before` of the `total` cases were done by an earlier run."""
         super().__init__(label)
-        self.total, self.before, self.cases = total, before, 0
+        self.total, self.before, self.workers, self.cases = total, before, workers, 0
+        self.logged = self.start
 
     def finished(self, cases: int) -> None:
         """So many more cases are done."""
         self.cases += cases
         self(0)
+        now = time.monotonic()
+        if not self.watched and now - self.logged > SELDOM:
+            self.logged = now
+            self._line(self.words(now))
+
+    def aside(self, note: str) -> None:
+        """Say something besides, without losing the line."""
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+        self._line(note)
+
+    def _line(self, words: str) -> None:
+        if sys.stderr is not None:
+            print(f"{self.label}: {words}", file=sys.stderr, flush=True)
 
     def words(self, now: float) -> str:
         """How far the run is, how fast, and how long it will take where something is known of that."""
         took = max(now - self.start, 1e-9)
         told = [f"{self.before + self.cases:,} of {self.total:,} inputs"]
+        if self.cases:
+            told.append(f"{often(self.cases / took)}{f' on {self.workers} workers' if self.workers > 1 else ''}")
         if self.done:
             told.append(f"{self.done / took:,.0f} model calls a second")
-        if self.cases:
-            told.append(f"about {duration((self.total - self.before - self.cases) * took / self.cases)} left")
+        left = self.total - self.before - self.cases
+        if self.cases and left:
+            told.append(f"about {duration(left * took / self.cases)} left")
+        elif self.cases:
+            told.append(f"in {duration(took)}")
         return ", ".join(told)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Leave the terminal as it was; without one, a line that says how it went."""
+        super().__exit__(kind, error, trace)
+        now = time.monotonic()
+        if not self.watched and now - self.start > LONG and self.cases:
+            self._line(self.words(now))
+
+
+def often(rate: float) -> str:
+    """So many a second as one says it: 12 a second, 40 a minute, 7 an hour."""
+    for seconds, unit in ((1, "a second"), (60, "a minute")):
+        if rate * seconds >= 1:
+            return f"{rate * seconds:,.{0 if rate * seconds >= 10 else 1}f} {unit}"
+    return f"{rate * 3600:,.1f} an hour"
 
 
 def duration(seconds: float) -> str:

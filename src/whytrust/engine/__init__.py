@@ -1,0 +1,55 @@
+"""Fills a run folder: does what is left of a study, on whichever engine, and keeps each block as soon as it is done.
+
+However often a run is interrupted, and whatever the engine and the number of workers, the records and arrays are the same to
+the byte, as long as the study's work is a function of the block alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from whytrust.engine.dask import Dask as Dask
+from whytrust.engine.engines import Engine as Engine
+from whytrust.engine.engines import Here as Here
+from whytrust.engine.engines import Processes as Processes
+from whytrust.engine.engines import chosen as chosen
+from whytrust.engine.work import Study as Study
+from whytrust.engine.work import single_threaded as single_threaded
+from whytrust.progress import CaseProgress
+from whytrust.shards import Block as Block
+from whytrust.shards import Result as Result
+from whytrust.store import Store
+
+
+def run(study: Study, folder: str | Path, jobs: int | Engine = 1, label: str = "auditing") -> Store:
+    """Do what is left of a study and keep it in `folder`; the store comes back for reading.
+
+    `jobs` is a number of processes, or an engine. A block whose work raises is kept too, each case of it as failed with the
+    error: count the failures before believing a rate. Failed blocks are not tried again when the run is continued.
+    """
+    engine = chosen(jobs)
+    blocks = list(study.blocks())
+    with closing(Store.create(folder, {**study.manifest(), "blocks": blocks})) as store:
+        done = store.finished()
+        left = [block for block in blocks if block.id not in done]
+        cases, to_do = (sum(len(block.cases) for block in some) for some in (blocks, left))
+        for told in store.problems:
+            _say(told)
+        progress = CaseProgress(label, cases, cases - to_do, min(engine.workers, max(len(left), 1)))
+        with progress:
+            work = engine.run(study, store, left, progress)
+            with closing(work):  # on an error or an interrupt the workers are stopped now, not when memory is tidied
+                for one in work:
+                    store.put(one.block, one.shard)
+                    progress(one.calls)
+                    progress.finished(len(one.block.cases))
+                    for note in (*one.notes, *store.journal.elsewhere(one.surroundings)):
+                        if store.journal.note(note):
+                            progress.aside(note)
+    return store
+
+
+def _say(told: str) -> None:
+    print(f"whytrust: {told}", file=sys.stderr)

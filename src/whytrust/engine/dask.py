@@ -1,0 +1,153 @@
+"""Blocks on a cluster, by dask.distributed: many machines, or the cores of this one."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from whytrust.core import need
+from whytrust.engine.engines import OnCalls, check_seconds, check_workers
+from whytrust.engine.supervised import Limits, NoWorker, Supervised, pickled
+from whytrust.engine.work import Done, Study, failed
+from whytrust.shards import Block, Form, encode
+from whytrust.store import Store
+
+WAIT = 30.0
+"""Seconds in which a scheduler must answer, and in which it must have a worker."""
+
+
+@dataclass(frozen=True)
+class Dask:
+    """The workers of a dask cluster; without a `scheduler`, such as "tcp://10.0.0.1:8786", so many on this machine.
+
+    Each worker has a process of its own for the model, so that a model that dies or hangs does not take the worker with it;
+    `seconds` is how long a case may take. Blocks of a worker that is lost are done by another. Results come to this process,
+    which alone writes: the machines need not share a disk, but inputs that are read from files must be where the workers are.
+    """
+
+    scheduler: str | None = None
+    workers: int = 1
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        check_workers(self.workers)
+        check_seconds(self.seconds)
+
+    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
+        """The blocks in the order they get done."""
+        distributed = need("distributed", "dask")
+        data = pickled(study)
+        job = _Job(hashlib.blake2b(data, digest_size=8).hexdigest(), store.form, self.seconds, self.workers)
+        with ExitStack() as stack:
+            client = self._client(distributed, stack)
+            stack.callback(_forgotten, client, job.id)
+            there = client.scatter(data, broadcast=True, hash=False)
+            yield from _spread(distributed, client, there, job, iter(blocks))
+
+    def _client(self, distributed: Any, stack: ExitStack) -> Any:
+        if self.scheduler is None:
+            cluster = stack.enter_context(distributed.LocalCluster(
+                n_workers=1, threads_per_worker=self.workers, processes=False, host="127.0.0.1", dashboard_address=None,
+                memory_limit=None, silence_logs=50))
+            return stack.enter_context(distributed.Client(cluster))
+        try:
+            client = stack.enter_context(distributed.Client(self.scheduler, timeout=WAIT, set_as_default=False))
+            client.wait_for_workers(1, timeout=WAIT)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ConnectionError(f"a dask scheduler with at least one worker must answer at {self.scheduler} within "
+                                  f"{WAIT:.0f} s, and did not ({type(error).__name__}: {error}); begin them with `dask "
+                                  "scheduler` and `dask worker ADDRESS`, or leave --scheduler out") from error
+        return client
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a worker must know besides the study."""
+
+    id: str
+    form: Form
+    seconds: float | None
+    workers: int
+
+
+def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterator[Block]) -> Generator[Done, None, None]:
+    """Twice as many blocks are given out as there are threads, so that none waits; more threads may come while it goes on."""
+    pending: dict[Any, Block] = {}
+    doing = distributed.as_completed()
+    try:
+        while True:
+            threads = max(sum(client.nthreads().values()), 1)
+            for block in islice(blocks, 2 * threads - len(pending)):
+                future = client.submit(_task, study, job, block, key=f"whytrust-{job.id}-{block.id}", pure=False)
+                pending[future.key] = block
+                doing.add(future)
+            if not pending:
+                return
+            future = next(doing)
+            yield _result(distributed, future, pending.pop(future.key), job.form)
+            future.release()
+    except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
+        raise ConnectionError(f"the dask scheduler is gone ({type(error).__name__}: {error}); what is finished is safe: give "
+                              "the same command again when there is one") from error
+
+
+def _result(distributed: Any, future: Any, block: Block, form: Form) -> Done:
+    try:
+        done: Done = future.result()
+        return done
+    except distributed.KilledWorker as error:
+        why = f"set aside: dask workers were lost whenever they worked on block {block.id} ({error})"
+        return Done(block, encode(block, [failed(case, why) for case in block.cases], form), 0, (why,))
+    except NoWorker as error:
+        raise TypeError(f"the study could not be opened on a worker ({error}); whytrust and the model's own modules must be "
+                        "installed there, in the same versions") from error
+
+
+_HERE = threading.local()
+_ALL: dict[str, list[Supervised]] = {}
+_MAKING = threading.Lock()
+
+
+def _task(study: bytes, job: _Job, block: Block) -> Done:
+    """A block, done by a process that belongs to this thread of a dask worker and is kept for the next block."""
+    held: dict[str, Supervised] = _HERE.__dict__.setdefault("held", {})
+    if job.id not in held:
+        with _MAKING:
+            held[job.id] = Supervised(study, job.form, _limits(job))
+            _ALL.setdefault(job.id, []).append(held[job.id])
+    calls = 0
+
+    def count(more: int) -> None:
+        nonlocal calls
+        calls += more
+
+    held[job.id].on_calls = count
+    done = held[job.id].do(block)
+    return replace(done, calls=calls)
+
+
+def _limits(job: _Job) -> Limits:
+    """An equal part of what dask lets the worker have, or of the machine."""
+    worker: Any = need("distributed", "dask").get_worker()
+    of_dask = getattr(worker.memory_manager, "memory_limit", None)
+    if of_dask:
+        return Limits(job.seconds, int(of_dask / worker.state.nthreads))
+    return Limits.shared(max(worker.state.nthreads, job.workers), job.seconds)
+
+
+def _forgotten(client: Any, job: str) -> None:
+    """End the processes of a run that is over; where the cluster is gone, so are they."""
+    with suppress(Exception):
+        client.run(_close, job)
+
+
+def _close(job: str) -> None:
+    with _MAKING:
+        for one in _ALL.pop(job, ()):
+            one.close()

@@ -1,0 +1,230 @@
+"""A worker process that is watched: one that dies, hangs or outgrows its memory is replaced, and its block tried again.
+
+A block is tried twice as it is. Then its cases are worked on one by one: a case that ends its worker a third time is set aside
+with the reason, and the others are done.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from whytrust.engine.work import THREADS, Done, Study, failed
+from whytrust.engine.worker import received, send
+from whytrust.memory import installed, resident
+from whytrust.shards import Block, Form, Result, encode
+
+TRIES = 2
+"""How often a block is tried as it is."""
+BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from whytrust.engine.worker import main; main()"
+WATCH = 0.2
+"""Seconds between two looks at a worker that is silent."""
+SHARE = 0.8
+"""Of the machine's memory, for all workers together."""
+
+
+class NoWorker(RuntimeError):
+    """A worker process could not be begun, or could not open the study; more tries would not help."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may take: seconds for a case, and bytes of memory."""
+
+    seconds: float | None = None
+    memory: int | None = None
+
+    @classmethod
+    def shared(cls, workers: int, seconds: float | None = None) -> Limits:
+        """An equal part of this machine's memory for each of so many workers."""
+        whole = installed()
+        return cls(seconds, None if whole is None else int(SHARE * whole / workers))
+
+
+class Lost(Exception):
+    """The worker is gone, and why."""
+
+    def __init__(self, why: str, late: bool = False) -> None:
+        """`late` where it had taken too long."""
+        super().__init__(why)
+        self.late = late
+
+
+class Stopped(Exception):
+    """The run is over, and the worker was ended for that."""
+
+
+class Supervised:
+    """One worker process at a time, begun when it is first needed and replaced when it is lost; used by one thread."""
+
+    def __init__(self, study: bytes, form: Form, limits: Limits, on_calls: Callable[[int], None] = lambda calls: None) -> None:
+        """`study` is a study's pickle."""
+        self.study, self.form, self.limits, self.on_calls = study, form, limits, on_calls
+        self.surroundings: dict[str, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._closed = False
+
+    def do(self, block: Block) -> Done:
+        """A block, whatever happens to those who work on it."""
+        lost: list[str] = []
+        for _ in range(TRIES):
+            try:
+                done: Done = self._ask("block", block, len(block.cases))
+                again = tuple(f"block {block.id} was tried again: {why}" for why in lost)
+                return replace(done, notes=(*done.notes, *again), surroundings=self.surroundings)
+            except Lost as gone:
+                lost.append(str(gone))
+                if gone.late:
+                    break
+        found: list[Result] = []
+        notes = [f"block {block.id} was worked on one by one: {why}" for why in lost[-1:]]
+        for case in block.cases:
+            try:
+                results, more = self._ask("case", replace(block, cases=(case,)), 1)
+            except Lost as gone:
+                aside = f"set aside: {gone}; it was tried {len(lost) + 1} times"
+                results, more = [failed(case, aside)], (f"case {case} was {aside}",)
+            found += results
+            notes += more
+        return Done(block, encode(block, found, self.form), 0, tuple(notes), self.surroundings)
+
+    def _ask(self, kind: str, block: Block, cases: int) -> Any:
+        """What the worker answers; Lost where it does not."""
+        process = self._begun()
+        allowed = None if self.limits.seconds is None else self.limits.seconds * cases
+        since = time.monotonic()
+        self._tell((kind, block))
+        while True:
+            answer = self._heard(process)
+            if answer is None:
+                if allowed is not None and time.monotonic() - since > allowed:
+                    self._end()
+                    raise Lost(f"it took longer than {allowed:g} s, {self.limits.seconds:g} a case", late=True)
+                continue
+            word, *rest = answer
+            if word == "calls":
+                self.on_calls(rest[0])
+            elif word == "mistake":
+                raise rest[0]
+            else:
+                found, calls, size = rest
+                self.on_calls(calls)
+                if self.limits.memory is not None and size > self.limits.memory:  # it leaks: a new one begins small
+                    self._end()
+                return found
+
+    def _heard(self, process: subprocess.Popen[bytes]) -> Any:
+        """The next answer; None where there is none yet, Lost where none can come any more."""
+        try:
+            answer = self._answers.get(timeout=WATCH)
+        except queue.Empty:
+            size = resident(process.pid) if self.limits.memory is not None else 0
+            if self.limits.memory is not None and size > self.limits.memory * 1.25:
+                self._end()
+                raise Lost(f"the worker process had grown to {size / 2**30:.1f} GB, and may have "
+                           f"{self.limits.memory / 2**30:.1f}") from None
+            if process.poll() is None:
+                return None
+            answer = self._last_word()
+        if answer is not GONE:
+            return answer
+        code = process.wait()
+        self._process = None
+        if self._closed:
+            raise Stopped
+        raise Lost(f"the worker process {_ended(code)}")
+
+    def _last_word(self) -> Any:
+        """What a process that has ended may have said before."""
+        try:
+            return self._answers.get(timeout=1.0)
+        except queue.Empty:  # something that it began holds its output open
+            return GONE
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        process = subprocess.Popen([sys.executable, "-c", BEGIN, *map(os.path.abspath, sys.path)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, start_new_session=True,  # interrupts are for who began it
+                                   env={**os.environ, **dict.fromkeys(THREADS, "1")})
+        self._process, self._answers = process, queue.SimpleQueue()
+        if self._closed:
+            self._end()
+            raise Stopped
+        threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
+        self._tell((self.study, self.form))
+        while (answer := self._heard(process)) is None:
+            pass
+        if answer[0] == "unreadable":
+            self.close()
+            raise NoWorker(answer[1])
+        self.surroundings = answer[1]
+        return process
+
+    def _tell(self, message: Any) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # that it is gone is found out on listening
+            send(self._process.stdin, message)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """End the worker now, whatever it is doing; may be called from another thread than the one that waits for it."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)  # with whatever the model began
+                else:
+                    process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+
+
+GONE = object()
+
+
+def _listen(answers: Any, heard: queue.SimpleQueue[Any]) -> None:
+    with suppress(OSError, ValueError, EOFError):  # it is closed when the worker is ended
+        for answer in received(answers):
+            heard.put(answer)
+    heard.put(GONE)
+
+
+def _ended(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended by itself (exit code {code})"
+    name = signal.Signals(-code).name if -code in {int(one) for one in signal.Signals} else f"signal {-code}"
+    memory = ", as the system does where memory runs out" if name == "SIGKILL" else ""
+    return f"was ended by {name}{memory}"
+
+
+def pickled(study: Study) -> bytes:
+    """A study as bytes for a worker; what it has from the user's own script goes along by value."""
+    import joblib
+
+    file = io.BytesIO()
+    try:
+        joblib.externals.loky.backend.reduction.dump(study, file)  # cloudpickle, wherever this joblib has it
+    except Exception as error:
+        raise TypeError(f"the study must be picklable to be sent to worker processes ({type(error).__name__}: {error}); "
+                        "use jobs=1, which works in this process") from error
+    return file.getvalue()

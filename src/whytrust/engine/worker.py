@@ -1,0 +1,110 @@
+"""The process that works for another: it reads blocks from its standard input and answers with what came of them.
+
+What the model prints goes to standard error, and the model reads an empty standard input. The process goes when the one that
+began it is gone, however that one went.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from whytrust.engine.work import Study, attempt, results
+from whytrust.memory import keep_freed, resident
+from whytrust.shards import Block, Form
+from whytrust.surroundings import surroundings
+
+OFTEN = 0.1
+"""Seconds between two words about model calls."""
+HEAD = struct.Struct(">Q")
+
+
+def send(file: BinaryIO, message: Any) -> None:
+    """One message, with its length before it."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    file.write(HEAD.pack(len(data)))
+    file.write(data)
+    file.flush()
+
+
+def received(file: BinaryIO) -> Iterator[Any]:
+    """Messages, until the other side is gone."""
+    while len(head := file.read(HEAD.size)) == HEAD.size:
+        (length,) = HEAD.unpack(head)
+        data = file.read(length)
+        if len(data) < length:
+            return
+        yield pickle.loads(data)  # from the process that began this one, or that this one began, and from no other
+
+
+def main() -> None:
+    """Work until there is nothing more to do."""
+    tasks, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    keep_freed()
+    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
+    form: Form
+    data, form = waiting.get()
+    study = _opened(data, answers)
+    while True:
+        kind, block = waiting.get()
+        send(answers, _answer(kind, study, block, form, _Calls(answers)))
+
+
+def _listen(tasks: BinaryIO, waiting: queue.SimpleQueue[Any]) -> None:
+    """Take in tasks beside the work, so that the end of whoever gives them is noticed in the middle of it."""
+    for task in received(tasks):
+        waiting.put(task)
+    os._exit(1)
+
+
+def _opened(study: bytes, answers: BinaryIO) -> Study:
+    try:
+        found: Study = pickle.loads(study)
+    except Exception as error:
+        send(answers, ("unreadable", f"{type(error).__name__}: {error}"))
+        sys.exit(1)
+    send(answers, ("ready", surroundings()))
+    return found
+
+
+def _answer(kind: str, study: Study, block: Block, form: Form, on_calls: _Calls) -> Any:
+    if kind == "case":
+        found, notes = results(study, block, on_calls)
+        return "results", (found, notes), on_calls.left, resident()
+    try:
+        done = attempt(study, block, form, on_calls)
+    except Exception as error:  # of a study that does not do what a study must; the run ends with it
+        return "mistake", error if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
+    return "done", done, on_calls.left, resident()
+
+
+def _travels(error: Exception) -> bool:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return False
+    return True
+
+
+class _Calls:
+    """Tells of model calls now and then, which shows that there is life here."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self.answers, self.left, self.last = answers, 0, time.monotonic()
+
+    def __call__(self, calls: int) -> None:
+        self.left += calls
+        if time.monotonic() - self.last > OFTEN:
+            send(self.answers, ("calls", self.left))
+            self.left, self.last = 0, time.monotonic()

@@ -1,0 +1,187 @@
+"""The files around a run's shards: whole files or none, whose folder it is, and the manifest that says what the run is."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whytrust.shards import NAME, OF_A_SEAL, Block, Seal, checksum, opened, plain
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs on one folder are not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 2
+"""Of the folder; a newer one is refused. The first had no packs and no shares, and seals that said less; it is read as well."""
+IDENTITY = ("spec", "seed", "blocks", "hashes")
+"""What of a manifest says which run it is; the rest may differ on going on."""
+OWN = {"lock", "sessions.jsonl", "records", "arrays", "packs"}
+"""What a run makes besides its manifest."""
+ANEW = "give the run's command again, which writes it anew"
+
+
+def put(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file so that it is there whole or not at all, even where the power fails."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with open(part, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):  # the first error is the one to tell; a left-over goes when the run is continued
+            part.unlink()
+        raise
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Make the names in a folder last; Windows has no such call."""
+    if os.name == "posix":
+        directory = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):  # some network folders refuse it; each file has been made to last by itself
+            os.fsync(directory)
+        os.close(directory)
+
+
+# --- the manifest -----------------------------------------------------------------------------------------------------
+
+
+def checked(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest as it is written: plain, with its format and identity, and blocks and cases that can be file names."""
+    blocks: list[Any] = [{"id": b.id, "cases": b.cases} if isinstance(b, Block) else b for b in manifest["blocks"]]
+    _refuse_names(blocks)
+    told = plain({**manifest, "blocks": blocks}, "manifest")
+    told |= {"format": FORMAT, "identity": _identity(told)}
+    return {**told, "sum": _total(told)}
+
+
+def _refuse_odd(manifest: Mapping[str, Any]) -> None:
+    """Whoever made a folder knows how to make its checksums too."""
+    for key, form in (("blocks", list), ("shares", list), ("spec", dict), ("about", dict), ("hashes", dict)):
+        if key in manifest and not isinstance(manifest[key], form | None):
+            raise ValueError(f"its {key} must be a {form.__name__}, got {type(manifest[key]).__name__}")
+    if not all(isinstance(name, str) for name in manifest.get("shares", ())):
+        raise ValueError("its shares must be names")
+    if not all(isinstance(block, dict) and isinstance(block["cases"], list) for block in manifest["blocks"]):
+        raise ValueError("each of its blocks must have an id and a list of cases")
+    _refuse_names(manifest["blocks"])
+
+
+def _refuse_names(blocks: list[Any]) -> None:
+    for what, names in (("block", [b["id"] for b in blocks]), ("case", [case for b in blocks for case in b["cases"]])):
+        odd = [name for name in names if not isinstance(name, str) or not NAME.fullmatch(name)]
+        times = Counter(map(str.lower, names)) if not odd else {}  # as some disks see them
+        twice = [name for name, number in times.items() if number > 1]
+        bad = [*odd, *twice, *(b["id"] for b in blocks if not b["cases"])]
+        if bad:
+            raise ValueError(f"each {what} must have a name of its own of letters, digits, _ . - and each block a case; "
+                             f"look at {bad[0]!r:.80}")
+
+
+def _identity(manifest: Mapping[str, Any]) -> str:
+    return checksum(json.dumps({key: manifest.get(key) for key in IDENTITY}, sort_keys=True).encode()).decode()
+
+
+def _total(manifest: Mapping[str, Any]) -> str:
+    return checksum(json.dumps({key: manifest[key] for key in manifest if key != "sum"}, sort_keys=True).encode()).decode()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a folder's run is; an error where it cannot be believed, since every path in the folder is made of its names."""
+    path, held = folder / "manifest.json", dict[str, Any]()
+    try:
+        held = dict(json.loads(path.read_bytes()))
+        newer = int(held["format"]) > FORMAT
+        true = held["identity"] == _identity(held) and held.get("sum", _total(held)) == _total(held)
+        why = "" if newer or true else "its checksum is not that of what it says"
+        if not newer and not why:
+            _refuse_odd(held)
+    except (FileNotFoundError, NotADirectoryError):
+        lost = (folder / "records").is_dir() and (folder / "sessions.jsonl").exists()
+        raise FileNotFoundError(f"there is no run in {folder}: it has no manifest.json; "
+                                f"{ANEW if lost else 'give a run' + chr(39) + 's folder'}") from None
+    except RecursionError:
+        newer, why = False, "it is nested too deeply"
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        newer, why = False, f"{type(error).__name__}: {error}"
+    if why:
+        raise ValueError(f"{path} is damaged, or not of a run ({why:.200}); put it back from a copy, or delete it and {ANEW}, "
+                         "or choose another folder (out=, --out)")
+    if newer:
+        raise ValueError(f"{folder} was written by a newer whytrust (format {held['format']}, this one knows {FORMAT}); "
+                         "update whytrust to read or continue it")
+    return held
+
+
+# --- whose folder it is -----------------------------------------------------------------------------------------------
+
+
+def refuse_foreign(folder: Path, identity: str) -> bool:
+    """Never fill a folder that holds something else. Whether it holds results of this run and has lost its manifest."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"a run is a folder, {folder} is a file; choose another folder (out=, --out)")
+    names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    if "manifest.json" in names:
+        return False
+    if "lock" in names and (folder / "lock").read_bytes()[:8] in (b"", b"whytrust"):
+        if names <= {"lock", "manifest.json.part"}:  # of a run that was ended before it had a manifest
+            return False
+        if {"sessions.jsonl", "records"} <= names and _all_of(folder, identity):
+            return True
+    if names:
+        raise ValueError(f"{folder} holds {min(names)} and no run (no manifest.json); choose another folder "
+                         "(out=, --out) or an empty one")
+    return False
+
+
+def _all_of(folder: Path, identity: str) -> bool:
+    """Whether every result in a folder says that it is of this run."""
+    seals = [line for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")
+             for line in path.read_bytes().splitlines() if line.startswith(OF_A_SEAL)]
+    try:
+        return bool(seals) and all(Seal.read(opened(line)).run == identity for line in seals)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def locked(folder: Path) -> int:
+    """The lock's file, which is this process's until it is closed or the process ends, however it ends."""
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # some network folders know no locks
+            holder = os.read(file, 200).decode(errors="replace").strip() or "a process"
+            os.close(file)
+            raise BlockingIOError(f"{folder} is being filled by another run ({holder}); let it finish or stop it, or choose "
+                                  "another --out") from None
+    os.ftruncate(file, 0)
+    os.write(file, f"whytrust, process {os.getpid()} on {platform.node()}\n".encode())
+    return file
+
+
+def held(folder: Path, lock: int) -> bool:
+    """Whether the lock's file is still the one in the folder: who deletes it lets a second run in."""
+    try:
+        return os.path.samestat(os.stat(folder / "lock"), os.fstat(lock))
+    except FileNotFoundError:
+        return False
+
+
+def unlocked(lock: int) -> None:
+    """Let others have the folder; without the first step a process forked meanwhile would hold it for as long as it lives."""
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    os.close(lock)
