@@ -53,9 +53,9 @@ class Dask:
     def _client(self, distributed: Any, stack: ExitStack) -> Any:
         if self.scheduler is None:
             cluster = stack.enter_context(distributed.LocalCluster(
-                n_workers=1, threads_per_worker=self.workers, processes=False, host="127.0.0.1", dashboard_address=None,
-                memory_limit=None, silence_logs=50))
-            return stack.enter_context(distributed.Client(cluster))
+                n_workers=1, threads_per_worker=self.workers, processes=False, dashboard_address=None, memory_limit=None,
+                silence_logs=50))
+            return stack.enter_context(distributed.Client(cluster, set_as_default=False))
         try:
             client = stack.enter_context(distributed.Client(self.scheduler, timeout=WAIT, set_as_default=False))
             client.wait_for_workers(1, timeout=WAIT)
@@ -79,7 +79,7 @@ class _Job:
 def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterator[Block]) -> Generator[Done, None, None]:
     """Twice as many blocks are given out as there are threads, so that none waits; more threads may come while it goes on."""
     pending: dict[Any, Block] = {}
-    doing = distributed.as_completed()
+    doing = distributed.as_completed(loop=client.loop)
     try:
         while True:
             threads = max(sum(client.nthreads().values()), 1)

@@ -1,0 +1,273 @@
+"""The same bytes on every engine, whatever happens to those who work: killed, hung, grown too large, gone with their machine."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from test_engine import Toy, gone, shards
+from whytrust import engine, integrity
+from whytrust.engine import Dask, Here, Processes, run
+from whytrust.engine import supervised as watching
+from whytrust.store import Store
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+cloudpickle.register_pickle_by_value(sys.modules["test_engine"])
+
+ENGINES = {"here": Here(), "one process": Processes(1), "two processes": Processes(2), "dask": Dask(), "dask, two": Dask(workers=2)}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The shards of a run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(Toy(), folder)
+    return shards(folder)
+
+
+def failures(store):
+    return {record["case"]: record["error"] for record in store.records() if record.get("status") == "failed"}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_gives_the_same_bytes(tmp_path, whole, name):
+    store = run(Toy(), tmp_path, ENGINES[name])
+    assert shards(tmp_path) == whole
+    assert not store.problems
+    assert not store.journal.notes()
+
+
+@pytest.mark.parametrize("order", [("here", "two processes", "dask"), ("dask, two", "here", "one process")])
+def test_a_run_may_change_its_engine_whenever_it_is_interrupted(tmp_path, whole, order, monkeypatch):
+    put, left = Store.put, [2]
+
+    def interrupted(self, block, shard):
+        put(self, block, shard)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "put", interrupted)
+    for name in order[:-1]:
+        left[0] = 2
+        with pytest.raises(KeyboardInterrupt):
+            run(Toy(), tmp_path, ENGINES[name])
+    left[0] = -1
+    store = run(Toy(), tmp_path, ENGINES[order[-1]])
+    assert shards(tmp_path) == whole
+    assert len(store.sessions()) == 3
+
+
+# --- workers that are lost --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["two processes", "dask"])
+def test_a_case_that_kills_workers_three_times_is_set_aside_and_the_others_are_done(tmp_path, whole, name):
+    diary = tmp_path / "deaths"
+
+    def die(case):
+        if case == "02b":
+            with open(diary, "a") as file:
+                file.write("x")
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+    store = run(Toy(trouble=die), tmp_path / "run", ENGINES[name])
+    assert diary.read_text() == "xxx"
+    assert failures(store) == {"02b": "set aside: the worker process was ended by SIGSEGV; it was tried 3 times"}
+    assert store.journal.notes() == ["block 02 was worked on one by one: the worker process was ended by SIGSEGV",
+                                     "case 02b was set aside: the worker process was ended by SIGSEGV; it was tried 3 times"]
+    found = {record["case"]: record for record in store.records()}
+    assert found["02a"] == {record["case"]: record for record in Store.open(run(Toy(), tmp_path / "sound").folder).records()}["02a"]
+    rest = {n: data for n, data in shards(tmp_path / "run").items() if "/02." not in n}
+    assert rest == {n: data for n, data in whole.items() if "/02." not in n}
+    assert not integrity.check(store).damaged
+
+
+@pytest.mark.parametrize(("how", "words"), [(os._exit, "SystemExit|ended by itself"), (sys.exit, "SystemExit: 3")])
+def test_a_model_that_exits_takes_its_case_with_it_and_no_more(tmp_path, how, words):
+    def leave(case):
+        if case == "01a":
+            how(3)
+
+    store = run(Toy(trouble=leave), tmp_path / "run", Processes(2))
+    told = failures(store)
+    assert set(told) == ({"01a"} if how is os._exit else {"01a", "01b"})  # who raises fails with its block, as any error does
+    assert re.search(words, told["01a"])
+    if how is sys.exit:
+        here = run(Toy(trouble=leave), tmp_path / "here")
+        assert failures(here) == told
+
+
+def test_a_model_that_hangs_is_ended_after_its_time_and_set_aside(tmp_path):
+    def hang(case):
+        if case == "03a":
+            time.sleep(1000)
+
+    start = time.monotonic()
+    store = run(Toy(trouble=hang), tmp_path / "run", Processes(2, seconds=1.0))
+    assert time.monotonic() - start < 60
+    assert failures(store) == {"03a": "set aside: it took longer than 1 s, 1 a case; it was tried 2 times"}
+    assert store.journal.notes()[0] == "block 03 was worked on one by one: it took longer than 2 s, 1 a case"
+
+
+def test_a_model_that_hangs_on_a_cluster_is_ended_too(tmp_path):
+    def hang(case):
+        if case == "00b":
+            time.sleep(1000)
+
+    store = run(Toy(2, trouble=hang), tmp_path / "run", Dask(seconds=0.5))
+    assert failures(store) == {"00b": "set aside: it took longer than 0.5 s, 0.5 a case; it was tried 2 times"}
+
+
+def test_a_worker_that_leaks_is_replaced_between_blocks(tmp_path, whole, monkeypatch):
+    diary = tmp_path / "diary"
+    kept = []
+
+    def leak(case):
+        kept.append(bytearray(40 << 20))
+
+    monkeypatch.setattr(watching, "installed", lambda: 10**12)
+    before = run(Toy(trouble=leak, diary=str(diary)), tmp_path / "large", Processes(1))
+    assert len(diary.read_text().split()) == 1
+    assert not before.journal.notes()
+    diary.unlink()
+    monkeypatch.setattr(watching, "installed", lambda: int(300e6 / watching.SHARE))
+    store = run(Toy(trouble=leak, diary=str(diary)), tmp_path / "run", Processes(1))
+    assert 2 <= len(diary.read_text().split()) <= 5
+    assert shards(tmp_path / "run") == whole
+    assert not failures(store)
+
+
+def test_a_case_that_outgrows_its_memory_is_ended_before_the_machine_is_full(tmp_path, monkeypatch):
+    def swell(case):
+        kept = []
+        while case == "01a":
+            kept.append(bytearray(os.urandom(1024) * (16 << 10)))
+            time.sleep(0.02)
+
+    monkeypatch.setattr(watching, "installed", lambda: int(600e6 / watching.SHARE))
+    store = run(Toy(3, trouble=swell), tmp_path / "run", Processes(1))
+    told = failures(store)
+    assert set(told) == {"01a"}
+    assert "the worker process had grown to 0." in told["01a"]
+    assert "and may have 0.6" in told["01a"]
+
+
+def test_in_this_process_a_block_that_ended_the_run_twice_is_given_to_a_worker(tmp_path, whole):
+    def die(case):
+        if case == "02a":
+            os._exit(7)
+
+    study = Toy(trouble=die)
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            run(study, tmp_path / "run")
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    store = run(study, tmp_path / "run")
+    assert set(failures(store)) == {"02a"}
+    assert "ended by itself (exit code 7)" in failures(store)["02a"]
+    assert not (tmp_path / "run" / "in_hand").exists()
+    assert len(list(store.records())) == 10
+
+
+def test_what_a_model_prints_and_reads_does_not_disturb_the_work(tmp_path, whole, capfd):
+    def chatter(case):
+        print("hello from", case)
+        sys.stdout.flush()
+        os.write(1, b"raw bytes\n")
+        assert sys.stdin.read() == ""
+
+    store = run(Toy(trouble=chatter), tmp_path, Processes(2))
+    assert not failures(store)
+    assert shards(tmp_path) == whole
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "hello from 00a" in err
+
+
+def test_a_process_that_the_model_began_does_not_outlive_it(tmp_path):
+    diary = tmp_path / "children"
+
+    def begin(case):
+        child = subprocess.Popen(["sleep", "1000"])
+        with open(diary, "a") as file:
+            file.write(f"{child.pid}\n")
+
+    run(Toy(1, trouble=begin), tmp_path / "run", Processes(1))
+    assert gone(diary.read_text().split())
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A scheduler and two workers, as processes of their own; (address, workers)."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+    begun = [subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", address.rsplit(":", 1)[1], "--no-dashboard", "--no-show"], env=env, **quiet)]
+    begun += [subprocess.Popen([*dask, "worker", address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard",
+                                "--local-directory", str(tmp_path / f"w{i}")], env=env, **quiet) for i in range(2)]
+    yield address, begun[1:]
+    for process in reversed(begun):
+        process.kill()
+        process.wait()
+
+
+def test_a_cluster_gives_the_same_bytes_and_its_lost_workers_blocks_are_done_by_others(tmp_path, whole, cluster):
+    address, workers = cluster
+    victim = tmp_path / "first"
+
+    def slow(case):
+        time.sleep(0.1)
+        if case[:2] == "01":
+            victim.touch()
+
+    def kill():
+        while not victim.exists():
+            time.sleep(0.02)
+        workers[0].kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    store = run(Toy(trouble=slow), tmp_path / "run", Dask(address))
+    killer.join()
+    assert workers[0].wait(5) == -signal.SIGKILL
+    assert shards(tmp_path / "run") == whole
+    assert not failures(store)
+
+
+def test_a_scheduler_that_is_not_there_is_one_clear_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["whytrust.engine.dask"], "WAIT", 0.5)
+    with pytest.raises(ConnectionError, match=r"a dask scheduler with at least one worker must answer at tcp://127\.0\.0\.1:9 within .*begin them with `dask scheduler`"):
+        run(Toy(), tmp_path, Dask("tcp://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(("make", "message"), [(lambda: Processes(0), "jobs must be"), (lambda: Processes(2, seconds=0), "--timeout"), (lambda: Dask(workers="2"), "jobs must be"),
+                                               (lambda: Dask(seconds=float("nan")), "--timeout"), (lambda: engine.chosen("dask"), "or an engine")])
+def test_engines_refuse_what_cannot_be(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_without_dask_the_extra_is_named(tmp_path, monkeypatch):
+    import whytrust
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(whytrust.MissingExtra, match=r"whytrust\[dask\]"):
+        run(Toy(), tmp_path, Dask())
+    assert Path(tmp_path).exists()
