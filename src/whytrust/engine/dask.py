@@ -83,7 +83,7 @@ def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterat
     try:
         while True:
             threads = max(sum(client.nthreads().values()), 1)
-            for block in islice(blocks, 2 * threads - len(pending)):
+            for block in islice(blocks, max(2 * threads - len(pending), 0)):
                 future = client.submit(_task, study, job, block, key=f"whytrust-{job.id}-{block.id}", pure=False)
                 pending[future.key] = block
                 doing.add(future)
@@ -93,7 +93,7 @@ def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterat
             yield _result(distributed, future, pending.pop(future.key), job.form)
             future.release()
     except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
-        raise ConnectionError(f"the dask scheduler is gone ({type(error).__name__}: {error}); what is finished is safe: give "
+        raise ConnectionError(f"the dask cluster is gone ({type(error).__name__}: {error}); what is finished is safe: give "
                               "the same command again when there is one") from error
 
 
