@@ -21,9 +21,9 @@ A_MOMENT = 2.0
 
 
 def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, attack: Any = None, trials: Any = None,
-          out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, *, groups: Any = None, labels: Any = None,
-          limit: int | None = None, size: int | None = None, resize: int | None = None, seconds: float | None = None,
-          **options: Any) -> Audit:
+          out: str | os.PathLike[str] | None = None, jobs: engine.Jobs = 1, seed: int = 0, *, groups: Any = None,
+          labels: Any = None, limit: int | None = None, size: int | None = None, resize: int | None = None,
+          seconds: float | None = None, **options: Any) -> Audit:
     """Which explainers find what made the model change its mind? Every input is attacked, and the cause is then known.
 
     `inputs` is a folder of images or sounds (class folders or flat), a list of them, an array with one input a row, texts
@@ -34,10 +34,11 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
     the source of each input, where some share one (frames of one film); `labels` are true classes, for the accuracy.
 
     The run is kept in `out`: the same call goes on where it stopped, and another one there is refused. Without `out` it is
-    kept in a temporary folder, `audit.store.folder`. Further options: fill, background, ks (recovery), draws (random orders a
-    case), cut_on, batch_size, block, keep_arrays; for images of any size, size (the middle square) and resize; for sounds rate
-    (samples a second), seconds (their middle) and explain_on: "input", or "preprocessed" to attack waveforms and explain the
-    spectrograms that the model's preprocess makes of them.
+    kept in a temporary folder, `audit.store.folder`. `jobs` is a number of processes, or an engine (see `whytrust.engine`).
+    Further options: fill, background, ks (recovery), draws (random orders a case), cut_on, batch_size, block, keep ("maps", or
+    "scores" to leave out inputs, adversaries and cuts, and with them the page's pictures); for images of any size, size (the
+    middle square) and resize; for sounds rate (samples a second), seconds (their middle) and explain_on: "input", or
+    "preprocessed" to attack waveforms and explain the spectrograms that the model's preprocess makes of them.
     """
     wrapped = api.model(model)
     data = gather(inputs, options.get("background"), groups, labels)
@@ -47,20 +48,21 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
     return run(study, Path(tempfile.mkdtemp(prefix="whytrust-audit-")) / "run" if out is None else out, jobs)
 
 
-def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: int = 1) -> Audit:
+def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: engine.Jobs = 1) -> Audit:
     """Do what is left of a study; an error where no input could be worked on, or none was fooled."""
     found = Audit(engine.run(study, Path(folder), jobs))
     _ = found.findings
     return found
 
 
-def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> dict[str, Any]:
+def estimate(study: AuditStudy, jobs: engine.Jobs = 1, clock: Clock | None = None) -> dict[str, Any]:
     """How many model calls and how long a run would take, from working on the first inputs; nothing is kept.
 
     One input, then four times as many as before while that takes but a moment (small models are fastest in large batches) or
     none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed. Attacks on whole songs are
     reckoned by the length of the songs.
     """
+    workers = engine.chosen(jobs).workers
     clock, tried = clock or Clock(), len(study.blocks()[0].cases) if study.by_source else 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
     with Progress("estimating") as progress:
@@ -77,6 +79,6 @@ def estimate(study: AuditStudy, jobs: int = 1, clock: Clock | None = None) -> di
     of_attack = attack.share([item.id for item in study.data.items], len(states))
     of_calls, of_time = progress.done - calls, took + clock.skipped - before
     return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
-            states.count("failed"), "block": study.block, "jobs": jobs, "blocks": len(study.blocks()),
+            states.count("failed"), "block": study.block, "jobs": workers, "blocks": len(study.blocks()),
             "calls": round(attack.calls * of_attack + (of_calls - attack.calls) * share),
-            "seconds": (attack.seconds * of_attack + (of_time - attack.seconds) * share) / jobs}
+            "seconds": (attack.seconds * of_attack + (of_time - attack.seconds) * share) / workers}

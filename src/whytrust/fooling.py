@@ -105,7 +105,7 @@ def is_fooled(folder: str | os.PathLike[str]) -> bool:
 def fool(model: Any, texts: Any, explainer: Any = "lime", objective: Any = "lom", max_ratio: float = 0.5, *,
          candidates: Any = "thesaurus", constraints: Any = None, vectors: Any = None, variant: str = "paper",
          labels: Any = None, controls: int = CONTROLS, racing: Any = False, quality: Any = "usual",
-         normalise: bool | None = None, out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0,
+         normalise: bool | None = None, out: str | os.PathLike[str] | None = None, jobs: engine.Jobs = 1, seed: int = 0,
          limit: int | None = None, block: int | None = None, batch_size: int | None = None, command: str = "",
          **options: Any) -> Fooled:
     """How easily is what an explainer says of texts changed by word swaps that keep the label? (Sinha et al. 2021)

@@ -65,7 +65,7 @@ def is_metrics(folder: str | os.PathLike[str]) -> bool:
 
 
 def metrics(names: Any = None, domain: str | None = None, *, cases: int = CASES, out: str | os.PathLike[str] | None = None,
-            jobs: int = 1, seed: int = 0, command: str = "") -> Tried:
+            jobs: engine.Jobs = 1, seed: int = 0, command: str = "") -> Tried:
     """Which metrics of explanations may be believed? Each is tried where the truth is known, and must find it.
 
     `names` are metrics by name or objects (see wt.methods()), all where none are given; `domain` is image, text, audio or

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from whytrust import api
+from whytrust import api, engine
 from whytrust import inputs as reading
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel
@@ -17,6 +19,7 @@ from whytrust.features import Made, SharedFeatures, features_of, shared_features
 from whytrust.picked import METHODS as METHODS
 from whytrust.picked import Picked as Picked
 from whytrust.picked import Side, check_method, settled
+from whytrust.studies.picks import PickStudy, explained
 
 ALIKE = ("image", "sound")
 """Kinds of inputs whose parts have no name that holds for others: what they share must be found out."""
@@ -24,7 +27,7 @@ ALIKE = ("image", "sound")
 
 def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", explainer: Any = "lime", target: Any = None,
          parts: Any = None, components: int | None = None, seed: int = 0, *, describe: Sequence[str] | None = None,
-         **hyper_parameters: Any) -> Picked:
+         out: str | os.PathLike[str] | None = None, jobs: engine.Jobs = 1, **hyper_parameters: Any) -> Picked:
     """Which `budget` of these inputs should one look at, to see as much as possible of what matters to the model?
 
     Every input is explained, and those are picked whose explanations together cover the most important features (submodular
@@ -35,6 +38,9 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
 
     With model=(a, b) both are explained, greedy steps take turns, and each input is shown with both explanations. With
     explanations as `inputs` these are picked from; model is None then. Inputs that cannot be explained are left out and told.
+
+    With `out`, explanations are kept in that folder as they get done, and the same call goes on where it stopped; `jobs` is a
+    number of processes, or an engine (see `whytrust.engine`).
 
     It misleads where few explanations are right: it shows what explanations say matters, not what does.
     """
@@ -55,7 +61,13 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
     if items is None:
         raise ValueError(f"inputs must be several to pick from, got {type(inputs).__name__}; pass a list, a folder, a "
                          "DataFrame, or for rows of an array background=")
-    found, failed = _explained(models, items, explainer, target, parts, seed, hyper_parameters)
+    if out is None and jobs == 1:
+        found, failed = _explained(models, items, explainer, target, parts, seed, hyper_parameters)
+    else:
+        study = PickStudy(tuple(models), items, explainer, target, parts, int(seed), hyper_parameters)
+        found, failed = _kept(study, out, jobs)
+    if len(failed) == len(items):
+        raise ValueError(f"no input could be explained for every model; the first: {failed[0]}")
     sides = []
     for one, explanations in zip(models, found, strict=True):
         some = [e for e in explanations if e is not None]
@@ -80,9 +92,14 @@ def _explained(models: Sequence[CheckedModel], items: list[Any], explainer: Any,
         except api.SomeFailed as some:
             found.append(list(some.explanations))
             failed |= {index: " ".join(str(error).split()) for index, error in some.errors.items() if index not in failed}
-    if len(failed) == len(items):
-        raise ValueError(f"no input could be explained for every model; the first: {failed[0]}")
     return [[None if i in failed else e for i, e in enumerate(one)] for one in found], dict(sorted(failed.items()))
+
+
+def _kept(study: PickStudy, out: str | os.PathLike[str] | None,
+          jobs: engine.Jobs) -> tuple[list[list[Explanation | None]], dict[int, str]]:
+    with tempfile.TemporaryDirectory(prefix="whytrust-pick-") as folder:
+        store = engine.run(study, Path(folder) / "run" if out is None else Path(out), jobs, label="explaining")
+        return explained(store, len(study.models), len(study.items))
 
 
 def _cuts(model: CheckedModel, items: list[Any], parts: Any, options: dict[str, Any]) -> Made:

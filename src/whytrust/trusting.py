@@ -83,7 +83,7 @@ def is_trust(folder: str | os.PathLike[str]) -> bool:
 
 def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "prediction", *, labels: Any = None,
           world: tuple[Any, Any] | None = None, plant: Any = None, judge: Any = None, parts: Any = None,
-          out: str | os.PathLike[str] | None = None, jobs: int = 1, seed: int = 0, limit: int | None = None,
+          out: str | os.PathLike[str] | None = None, jobs: engine.Jobs = 1, seed: int = 0, limit: int | None = None,
           **options: Any) -> Trust:
     """Do explanations help somebody decide? Simulated readers of each explainer's explanations, beside readers of random ones.
 

@@ -341,7 +341,7 @@ def test_the_full_trial_can_be_cut_on_the_adversary(tmp_path):
 # --- what a run is, and what it is not ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("other", [{"ks": (3,)}, {"draws": 3}, {"cut_on": "adversarial"}, {"keep_arrays": False},
+@pytest.mark.parametrize("other", [{"ks": (3,)}, {"draws": 3}, {"cut_on": "adversarial"}, {"keep": "scores"},
                                    {"batch_size": 2}, {"trials": "flip"}, {"fill": "blur"}])
 def test_no_setting_can_change_unnoticed(tmp_path, other):
     options = {"explainers": ["occlusion"], "parts": "grid:4x4", "attack": ATTACK, "fill": 0.0, "draws": 2, "out": tmp_path / "run"}

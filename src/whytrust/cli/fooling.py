@@ -12,6 +12,7 @@ from typing import Any
 
 from whytrust import inputs, loading
 from whytrust.cli import reading
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
 from whytrust.fooling import CONTROLS, VARIANTS, Fooled, fool
 from whytrust.language import SOURCES
@@ -49,7 +50,7 @@ def add_to(commands: Any) -> None:
     reading.add_model_options(command, images=False)
     command.add_argument("--out", help="the run's folder; resumes what is there (default: a temporary one)")
     command.add_argument("--html", metavar="fooled.html", help="also write the page")
-    command.add_argument("--jobs", type=int, default=1)
+    add_engine_options(command)
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(run=_fool)
 
@@ -75,7 +76,7 @@ def _fool(options: argparse.Namespace) -> int:
             candidates=_listed(options.candidates),
             constraints=None if options.constraints is None else _listed(options.constraints), vectors=options.vectors,
             variant=options.variant, labels=labels, controls=options.controls, racing=options.racing, quality=options.quality,
-            out=options.out, jobs=options.jobs, seed=options.seed, limit=options.limit, batch_size=options.batch_size,
+            out=options.out, jobs=chosen(options), seed=options.seed, limit=options.limit, batch_size=options.batch_size,
             command=_command(options), **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"

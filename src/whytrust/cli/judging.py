@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from whytrust import judging
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
 from whytrust.studies.metrics_study import CASES
 
@@ -22,7 +23,7 @@ def add_to(commands: Any) -> None:
     command.add_argument("--cases", type=int, default=CASES, help=f"inputs of each lab (default {CASES})")
     command.add_argument("--out", help="the run's folder; resumes what is there (default runs/metrics-trial)")
     command.add_argument("--html", metavar="FILE", help="write the page there")
-    command.add_argument("--jobs", type=int, default=1)
+    add_engine_options(command)
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(run=_metrics)
 
@@ -32,7 +33,7 @@ def _metrics(options: argparse.Namespace) -> int:
     if options.html is not None:
         page_place(Path(options.html))
     try:
-        tried = judging.metrics(options.names or None, options.domain, cases=options.cases, out=out, jobs=options.jobs,
+        tried = judging.metrics(options.names or None, options.domain, cases=options.cases, out=out, jobs=chosen(options),
                                 seed=options.seed, command="whytrust metrics")
     except KeyboardInterrupt:
         print(f"whytrust: interrupted; {safe(out)}", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import Any
 
 from whytrust import inputs, loading
 from whytrust.cli import reading
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.picking import METHODS, Picked, pick
 
 ENDINGS = (".html", ".htm", ".png", ".svg", ".pdf", ".json")
@@ -40,6 +41,9 @@ def add_to(commands: Any) -> None:
     reading.add_model_options(command)
     command.add_argument("--limit", type=int, help="so many of the inputs, evenly spread")
     command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--run", metavar="FOLDER", dest="folder",
+                         help="keep explanations there as they get done; the same command goes on")
+    add_engine_options(command)
     command.add_argument("--out", help="write pick.html, .png, .svg, .pdf or .json instead of printing")
     command.set_defaults(run=_pick)
 
@@ -59,7 +63,8 @@ def _pick(options: argparse.Namespace) -> int:
     print(f"whytrust: explaining {len(items)} inputs with {options.explainer}", file=sys.stderr)
     found = pick(tuple(models) if len(models) > 1 else models[0], items, options.budget, options.method, options.explainer,
                  options.target, seed=options.seed, components=options.components,
-                 describe=None if options.describe is None else [one.strip() for one in options.describe.split(",")], **given)
+                 describe=None if options.describe is None else [one.strip() for one in options.describe.split(",")],
+                 out=options.folder, jobs=chosen(options), **given)
     for index, error in found.failed.items():
         print(f"whytrust: {called[index] or items[index]}: {error}", file=sys.stderr)
     _show(found.renamed(called), options)

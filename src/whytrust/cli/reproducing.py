@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import safe
 from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 from whytrust.swapping.victims import LIME
@@ -39,7 +40,7 @@ def add_to(commands: Any) -> None:
     again.add_argument("--scale", type=float, help="share of the texts, reviews, pairs, readers, images or test songs "
                        "(default 1)")
     again.add_argument("--out", help="the run's folder; resumes what is there (default runs/PAPER)")
-    again.add_argument("--jobs", type=int, default=1)
+    add_engine_options(again)
     again.add_argument("--seed", type=int, help=f"default {SEED}")
     again.add_argument("--samples", type=int, help=f"of LIME (default: fragile {LIME['samples']}; lime 15000, fig8 "
                        f"2000; veracity {veracity_run.USUAL['samples']})")
@@ -84,10 +85,10 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def _fragile(options: argparse.Namespace) -> int:
-    given = _given(options, "data", "scale", "out", "jobs", "seed", "samples", "candidates", "quality", "variant", "racing")
+    given = _given(options, "data", "scale", "out", "seed", "samples", "candidates", "quality", "variant", "racing")
     if options.models is not None:
         given["models"] = tuple(name.strip() for name in options.models.split(",") if name.strip())
-    asked = fragile_run.Asked(options.experiment, **given)
+    asked = fragile_run.Asked(options.experiment, jobs=chosen(options), **given)
     try:
         fragile_run.fragile(asked)
     except KeyboardInterrupt:
@@ -98,7 +99,8 @@ def _fragile(options: argparse.Namespace) -> int:
 
 
 def _lime(options: argparse.Namespace) -> int:
-    asked = lime_run.Asked(options.experiment, **_given(options, "data", "scale", "out", "jobs", "seed", "samples"))
+    given = _given(options, "data", "scale", "out", "seed", "samples")
+    asked = lime_run.Asked(options.experiment, jobs=chosen(options), **given)
     try:
         lime_run.lime(asked)
     except KeyboardInterrupt:
@@ -108,7 +110,7 @@ def _lime(options: argparse.Namespace) -> int:
 
 
 def _metrics(options: argparse.Namespace) -> int:
-    asked = pitfalls_run.Asked(options.experiment, **_given(options, "data", "scale", "out", "jobs", "seed"))
+    asked = pitfalls_run.Asked(options.experiment, jobs=chosen(options), **_given(options, "data", "scale", "out", "seed"))
     try:
         pitfalls_run.reproduce(asked)
     except KeyboardInterrupt:
@@ -125,7 +127,7 @@ def _plausible(options: argparse.Namespace) -> int:
     scale = SCALE if options.scale is None else options.scale
     few, seed = FEW if options.few is None else options.few, SEED if options.seed is None else options.seed
     try:
-        reproduce.plausible(options.experiment, options.data, scale, few, models, folder, options.jobs, seed)
+        reproduce.plausible(options.experiment, options.data, scale, few, models, folder, chosen(options), seed)
     except KeyboardInterrupt:
         return _interrupted(folder)
     print(reproduce.report(folder, options.json, options.experiment))
@@ -133,8 +135,9 @@ def _plausible(options: argparse.Namespace) -> int:
 
 
 def _veracity(options: argparse.Namespace) -> int:
-    names = ("experiment", "data", "scale", "out", "jobs", "seed", "model", "each", "samples", "iterations", "variant", "tune")
-    asked = veracity_run.Asked(**{name: getattr(options, name) for name in names}, quick=bool(options.quick))
+    names = ("experiment", "data", "scale", "out", "seed", "model", "each", "samples", "iterations", "variant", "tune")
+    asked = veracity_run.Asked(**{name: getattr(options, name) for name in names}, quick=bool(options.quick),
+                               jobs=chosen(options))
     if asked.data is None and not (asked.folder / "manifest.json").is_file():
         print("whytrust: no --data, so this is run on synthesised music, not on recordings", file=sys.stderr)
     try:

@@ -12,6 +12,7 @@ from typing import Any
 
 from whytrust import auditing, stats
 from whytrust.cli import explaining
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.fooling import Fooled, is_fooled
 from whytrust.judging import Tried, is_metrics
 from whytrust.progress import duration
@@ -28,11 +29,13 @@ def add_to(commands: Any) -> None:
     audit = commands.add_parser("audit", help="put explanations of a model on trial, and get a verdict on each explainer")
     audit.add_argument("spec", metavar="SPEC", help=f"a preset ({', '.join(PRESETS)}) or a .toml file")
     audit.add_argument("--out", help="the run's folder (default runs/NAME)")
-    audit.add_argument("--jobs", type=int, default=1, help="worker processes")
+    add_engine_options(audit)
     audit.add_argument("--seed", type=int, help="outweighs the spec's")
     audit.add_argument("--limit", type=int, help="so many inputs, evenly spread; outweighs the spec's")
     audit.add_argument("--explainers", metavar="A,B,C",
                        help="instead of the spec's; all13 for the thirteen of Hoedt et al.")
+    audit.add_argument("--keep", choices=("maps", "scores"), help="what is kept of each input: maps, for pictures (the "
+                       "default), or scores alone; outweighs the spec's")
     audit.add_argument("--dry-run", action="store_true", help="work on the first input or song and keep nothing: how many "
                        "model calls, and about how long, would all of it take?")
     audit.add_argument("--device", help="where the model runs, such as cpu or cuda")
@@ -61,13 +64,13 @@ def add_to(commands: Any) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    changes = {key: getattr(options, key) for key in ("seed", "limit") if getattr(options, key) is not None}
+    changes = {key: getattr(options, key) for key in ("seed", "limit", "keep") if getattr(options, key) is not None}
     if options.explainers is not None:
         changes["explainers"] = spec.listed(options.explainers, options.spec)
     study = spec.load(options.spec, changes, trust_pickle=options.trust_pickle, device=options.device)
     folder = options.out or f"runs/{Path(options.spec).stem}"
     if options.dry_run:
-        expected = auditing.estimate(study, options.jobs)
+        expected = auditing.estimate(study, chosen(options))
         print(json.dumps(expected) if options.json else _expectation(expected))
         return 0
     words = ["whytrust", "audit", options.spec, "--out", str(folder), *(f"--{k}={v}" for k, v in changes.items()
@@ -75,7 +78,7 @@ def _audit(options: argparse.Namespace) -> int:
     words += [f"--explainers={options.explainers}"] if options.explainers is not None else []
     study = replace(study, command=shlex.join(words))
     try:
-        found = auditing.run(study, folder, options.jobs)
+        found = auditing.run(study, folder, chosen(options))
     except KeyboardInterrupt:
         print(f"whytrust: interrupted; {safe(folder)}", file=sys.stderr)
         return 130

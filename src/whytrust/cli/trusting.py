@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from whytrust import inputs, loading
 from whytrust.cli import reading
+from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
 from whytrust.models import demos
 from whytrust.trusting import EXPERIMENTS, Trust, trust
@@ -57,7 +58,7 @@ def add_to(commands: Any) -> None:
     reading.add_model_options(command)
     command.add_argument("--out", help="the run's folder; resumes what is there (default: a temporary one)")
     command.add_argument("--html", metavar="trust.html", help="also write the page")
-    command.add_argument("--jobs", type=int, default=1)
+    add_engine_options(command)
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(run=_trust)
 
@@ -93,7 +94,7 @@ def _trust(options: argparse.Namespace) -> int:
         world = (_together(met, True), _labels(options.world_labels, options.world))
     explainers = None if options.explainers is None else [one.strip() for one in options.explainers.split(",")]
     try:
-        found = trust(loaded.model, items, explainers, options.experiment, world=world, out=options.out, jobs=options.jobs,
+        found = trust(loaded.model, items, explainers, options.experiment, world=world, out=options.out, jobs=chosen(options),
                       labels=labels if trains or options.labels else None, seed=options.seed, limit=options.limit, **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"

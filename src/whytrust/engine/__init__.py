@@ -22,8 +22,11 @@ from whytrust.shards import Block as Block
 from whytrust.shards import Result as Result
 from whytrust.store import Store
 
+Jobs = int | Engine
+"""How many work at once, and where: a number of processes of this machine, or an engine."""
 
-def run(study: Study, folder: str | Path, jobs: int | Engine = 1, label: str = "auditing") -> Store:
+
+def run(study: Study, folder: str | Path, jobs: Jobs = 1, label: str = "auditing") -> Store:
     """Do what is left of a study and keep it in `folder`; the store comes back for reading.
 
     `jobs` is a number of processes, or an engine. A block whose work raises is kept too, each case of it as failed with the

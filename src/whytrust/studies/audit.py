@@ -62,7 +62,7 @@ class AuditStudy:
     seed: int = 0
     block: int = BLOCK
     spec: Mapping[str, Any] | None = None
-    keep_arrays: bool = True
+    keep: str = "maps"
     command: str = ""  # how to do the same again
     domain: str = "image"
     attacked: CheckedModel | None = None
@@ -78,6 +78,7 @@ class AuditStudy:
         judged = {"judged": judged_cases.RECORDS} if self.metrics else {}
         return {"format": FORMAT, "study": "audit", "spec": {**(self.spec or {}), **judged}, "seed": self.seed,
                 "hashes": {"inputs": self._digest(), "model": self.fingerprint(), "background": self._background()},
+                "shares": list(self.explainers),
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
                           "strengths": [FULL, *self.strengths], "trials": list(self.trials), "command": self.command,
@@ -307,7 +308,7 @@ class AuditStudy:
             return error
 
     def _arrays(self, cut: LayeredParts, found: Adversary) -> dict[str, Any]:
-        if not self.keep_arrays:
+        if self.keep == "scores":
             return {}
         if self.domain == "audio":
             return sounds.arrays(cut, found)

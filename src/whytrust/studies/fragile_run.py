@@ -79,7 +79,7 @@ class Asked:
     scale: float = 1.0
     models: tuple[str, ...] = MODELS
     out: str | None = None
-    jobs: int = 1
+    jobs: engine.Jobs = 1
     seed: int = 0
     samples: int = LIME["samples"]
     candidates: str = "thesaurus"

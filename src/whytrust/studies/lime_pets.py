@@ -174,7 +174,7 @@ def study(pets: Pets, scale: float = 1.0, seed: int = 0, samples: int | None = N
                         spec={"paper": "lime", "reproduces": "fig11, table2", "samples": count, "size": pets.size})
 
 
-def run(data: str | None, scale: float, out: str | Path, jobs: int, seed: int, samples: int | None = None,
+def run(data: str | None, scale: float, out: str | Path, jobs: engine.Jobs, seed: int, samples: int | None = None,
         layers: Callable[[], Any] = early_layers, innocent: Callable[[], Any] = all_layers) -> Path:
     """Run the study, or go on with it, and write its tables (tables.md) and figures beside it; the run's folder comes back.
 

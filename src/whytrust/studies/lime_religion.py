@@ -149,7 +149,7 @@ def repair(folder: str, scale: float = 1.0, seed: int = 0, samples: int | None =
 # --- running and telling ----------------------------------------------------------------------------------------------
 
 
-def run(experiment: str, data: str | Path | None, scale: float, out: str | Path, jobs: int, seed: int,
+def run(experiment: str, data: str | Path | None, scale: float, out: str | Path, jobs: engine.Jobs, seed: int,
         samples: int | None = None) -> Path:
     """Run an experiment, or go on with it, and write its tables (tables.md) and figure beside it; the run's folder comes back.
 

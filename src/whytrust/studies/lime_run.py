@@ -35,7 +35,7 @@ class Asked:
     data: str | None = None
     scale: float = 1.0
     out: str | None = None
-    jobs: int = 1
+    jobs: engine.Jobs = 1
     seed: int = 0
     samples: int | None = None
 

@@ -39,7 +39,7 @@ class Asked:
     data: str | None = None
     scale: float | None = None
     out: str | None = None
-    jobs: int = 1
+    jobs: engine.Jobs = 1
     seed: int = 0
 
     def __post_init__(self) -> None:

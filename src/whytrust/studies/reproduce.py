@@ -31,8 +31,8 @@ MODELS = ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")
 EXPERIMENTS = ("all", "accuracy", "flips", "segments", "attack", "poolings", "curves", "recovery", "adversaries")
 
 
-def plausible(experiment: str, data: str | None, scale: float, few: int, models: Sequence[str], out: str | Path, jobs: int,
-              seed: int) -> Path:
+def plausible(experiment: str, data: str | None, scale: float, few: int, models: Sequence[str], out: str | Path,
+              jobs: engine.Jobs, seed: int) -> Path:
     """Run the study, or go on with it, and write its tables (tables.md) and figures beside it; the run's folder comes back.
 
     Without data nothing is run: tables and figures are made from what the folder holds. Whatever the experiment, the whole

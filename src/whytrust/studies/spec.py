@@ -39,7 +39,7 @@ KEYS = {
     "attack": "a name, or a table with a method, targets, strengths and the attack's options", "trials": "which trials",
     "ks": "recovery: how many parts are kept", "draws": "random orders a case", "cut_on": "clean or adversarial",
     "batch_size": "inputs a model call gets", "seed": "a whole number", "block": "inputs worked on together",
-    "keep_arrays": "whether inputs are kept beside the records",
+    "keep": "maps (inputs, adversaries and cuts beside the scores, for pictures) or scores alone",
 }
 """What a spec may say."""
 NEAREST = "nearest"
@@ -199,7 +199,7 @@ def _lines(given: Any) -> Any:
 
 def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
            trials: Any = None, seed: int = 0, ks: Any = (1, 3, 5), draws: int = 10, cut_on: str = "clean",
-           batch_size: int | None = None, block: int = BLOCK, keep_arrays: bool = True, explain_on: str = "input",
+           batch_size: int | None = None, block: int = BLOCK, keep: str = "maps", explain_on: str = "input",
            spec: Mapping[str, Any] | None = None, **of_parts: Any) -> AuditStudy:
     """A study, every choice checked before the first model call; `attack` may be adversaries of songs, ready-made."""
     generator(seed)
@@ -231,6 +231,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     for what, number in (("block", block), ("batch_size", 1 if batch_size is None else batch_size)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{what} must be a whole number >= 1, got {number!r}")
+    if keep not in ("maps", "scores"):
+        raise ValueError(f"keep must be 'maps' (inputs, adversaries and cuts too) or 'scores' (numbers alone), got {keep!r}")
     for metric in judges:
         if (why := judged_cases.usable(metric, domain)) is not None:
             raise ValueError(why)
@@ -240,11 +242,11 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
                 "trials": [*chosen, *map(repr, judges)], "ks": list(kept), "draws": draws, "cut_on": cut_on,
                 "block": block,
-                "batch_size": batch_size, "keep_arrays": keep_arrays, "size": data.size, "resize": data.resize}
+                "batch_size": batch_size, "keep": keep, "size": data.size, "resize": data.resize}
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
     study = AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
-                      keep_arrays, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs),
+                      keep, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs),
                       metrics=judges)
     if not judges:
         return study

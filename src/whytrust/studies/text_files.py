@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 
 from whytrust import api, stats
+from whytrust.engine import Jobs
 from whytrust.models import minilm
 from whytrust.store import plain
 from whytrust.studies import fragile_data
@@ -77,7 +78,7 @@ def _labelled(path: Path) -> Labelled:
 
 def train(data: str | os.PathLike[str], out: str | os.PathLike[str], kind: str, attacked: int | None = 0, *, seed: int = 0,
           candidates: Any = USUAL, constraints: Any = None, epochs: int | None = None, probed: int = PROBED,
-          cache: Path | None = None, jobs: int = 1) -> TrainedText:
+          cache: Path | None = None, jobs: Jobs = 1) -> TrainedText:
     """Train on texts from files and write the model to `out`: a folder for minilm, a .joblib file for tfidf.
 
     With `attacked` (None: all) it is the twin that was trained against swaps of so many texts' words. What takes long is kept

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from whytrust import api, stats
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, near
+from whytrust.engine import Jobs
 from whytrust.language.sources import candidates_of
 from whytrust.language.written import Candidates
 from whytrust.models import minilm
@@ -103,7 +104,7 @@ def tfidf() -> Pipeline:
 def hardened(kind: str, texts: Sequence[str], labels: Sequence[Any], *, seed: int = 0, cache: Path | None = None,
              attacked: int | None = ATTACKED, candidates: Any = USUAL, constraints: Any = None,
              recipe: minilm.Recipe | None = None, held_out: Labelled | None = None, probed: int = PROBED,
-             jobs: int = 1) -> Hardened:
+             jobs: Jobs = 1) -> Hardened:
     """A classifier of that kind with its twin, whose attack is kept where it can be told by names what made it."""
     place = minilm.cache_folder() if cache is None else cache
     source = _source(candidates)
@@ -115,7 +116,7 @@ def hardened(kind: str, texts: Sequence[str], labels: Sequence[Any], *, seed: in
 
 def adversarial(train: Any, texts: Sequence[str], labels: Sequence[Any], candidates: Any = USUAL, constraints: Any = None,
                 *, attacked: int | None = ATTACKED, most: float = 0.5, seed: int = 0, held_out: Labelled | None = None,
-                probed: int | None = PROBED, source: str = "", kept: Path | None = None, jobs: int = 1) -> Hardened:
+                probed: int | None = PROBED, source: str = "", kept: Path | None = None, jobs: Jobs = 1) -> Hardened:
     """Train, attack, and train again from the start on the texts and on those that flipped the label.
 
     `train` is a function (texts, labels) -> model, or a scikit-learn pipeline, of which copies are fitted. `attacked` of the
@@ -196,7 +197,7 @@ class _Judge:
     seed: int
     source: str
     kept: Path | None
-    jobs: int
+    jobs: Jobs
 
     def __call__(self, model: CheckedModel) -> Judged:
         """Every text asked, some attacked."""

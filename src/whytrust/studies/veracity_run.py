@@ -58,7 +58,7 @@ class Asked:
     tune: bool | None = None
     quick: bool = False
     out: str | None = None
-    jobs: int = 1
+    jobs: engine.Jobs = 1
     seed: int | None = None
 
     def __post_init__(self) -> None:

@@ -123,7 +123,8 @@ class Attacks:
         return _hash("\n".join(" ".join(f"{score:.2e}" for score in row[:64]) for row in scores))
 
 
-def attempts(attacks: Attacks, kept: Path | None = None, jobs: int = 1, label: str = "attacking texts") -> list[Attempt]:
+def attempts(attacks: Attacks, kept: Path | None = None, jobs: engine.Jobs = 1,
+             label: str = "attacking texts") -> list[Attempt]:
     """What came of every text, in their order.
 
     With a folder to be `kept` in, an attack that was interrupted goes on, and one that is done is not done again.
@@ -157,7 +158,7 @@ def _attempt(record: Mapping[str, Any], label: Any) -> Attempt:
 def flipped_texts(model: CheckedModel, texts: Sequence[str], labels: Sequence[Any], candidates: Candidates,
                   constraints: Sequence[Constraint], most: float = 0.5, limit: int | None = None,
                   on_progress: OnAttempt | None = None, *, seed: int = 0, source: str = "", kept: Path | None = None,
-                  jobs: int = 1) -> list[tuple[str, Any]]:
+                  jobs: engine.Jobs = 1) -> list[tuple[str, Any]]:
     """(text, true label) of texts that the model had right until a few of their words were swapped.
 
     `on_progress` is told of every text, also of those that held, were wrong from the start or had nothing to swap.

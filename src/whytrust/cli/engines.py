@@ -1,0 +1,30 @@
+"""Where long work is done: options that every command with a run has."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from whytrust.engine import Dask, Engine, Processes
+
+
+def add_engine_options(command: Any) -> None:
+    """How many work at once, and where."""
+    command.add_argument("--jobs", type=int, default=1, help="worker processes (default 1)")
+    command.add_argument("--engine", choices=("local", "dask"), default="local",
+                         help="local: processes of this machine (the default); dask: a dask cluster, of this machine's cores "
+                         "unless --scheduler names another")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of a dask cluster, such as tcp://10.0.0.1:8786")
+    command.add_argument("--timeout", type=float, metavar="SECONDS",
+                         help="how long one case may take; one that takes longer is ended and set aside")
+
+
+def chosen(options: argparse.Namespace) -> int | Engine:
+    """What was asked for: a number of processes, or an engine."""
+    if options.engine == "dask":
+        if options.scheduler is not None and options.jobs != 1:
+            raise ValueError("--jobs is for this machine; a cluster has as many workers as were begun for it: leave --jobs out")
+        return Dask(options.scheduler, options.jobs, options.timeout)
+    if options.scheduler is not None:
+        raise ValueError("--scheduler is a dask cluster's: say --engine dask too, or leave it out")
+    return options.jobs if options.timeout is None else Processes(options.jobs, options.timeout)
