@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from whytrust.shards import Block, checksum, decode
+from whytrust.shards import Block, checksum, verified
 from whytrust.store import Store, refuse_trouble
 
 
@@ -31,7 +31,7 @@ def check(store: Store) -> Checked:
     found, sums = Checked(damaged=[f"{name}: {why}" for name, why in store.damaged_packs()]), []
     for block, records, arrays in _shards(store, found):
         try:
-            _, seal = decode(block, records)
+            seal = verified(block, records)
             seal.check(arrays)
         except Exception as why:
             refuse_trouble(why)

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 from whytrust.folders import put
 from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Seal, checksum, merged, of_explainer, opened, sealed, whose
 
-CASES = 4096
+CASES = 1024
 """Blocks with so many cases together make a pack."""
-LARGEST = 128 << 20
+LARGEST = 64 << 20
 """Bytes of a pack: where blocks are larger their own files are large enough."""
 FOOT = 1 << 16
 """Bytes from a file's end in which its last line is looked for first."""

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -219,33 +219,41 @@ class Seal:
 
 
 def decode(block: Block, data: bytes, only: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], Seal]:
-    """The records of a shard, and its seal; of each record the rest and, where `only` is given, the shares of those alone."""
+    """The records of a shard, and its seal; of each record the rest and, where `only` is given, the shares of those alone.
+
+    Shares that are not asked for are not looked at.
+    """
+    lines, seal = _lines(block, data)
+    if only is not None:
+        wanted = tuple(map(of_explainer, only))
+        lines = [line for line in lines if not line.startswith(OF_A_SHARE) or whose(line)[1].startswith(wanted)]
+    rests, shares = dict[str, Any](), dict[str, list[Any]]()
+    for text in map(opened, lines):
+        told = json.loads(text)
+        if text.startswith(OF_A_SHARE):
+            shares.setdefault(told["share"], []).append(told["is"])
+        else:
+            rests[told["case"]] = told
+    if tuple(rests) != block.cases or not set(shares) <= set(rests):
+        raise ValueError("it has not the lines of all of its cases, or others")
+    return [merged(rest, shares.get(case, ())) for case, rest in rests.items()], seal
+
+
+def verified(block: Block, data: bytes) -> Seal:
+    """The seal of a shard of which every line is as it was written; what the lines say is not looked at."""
+    lines, seal = _lines(block, data)
+    for line in lines:
+        opened(line)
+    if tuple(whose(line)[0] for line in lines if line.startswith(OF_A_CASE)) != block.cases:
+        raise ValueError("it has not the lines of all of its cases, or others")
+    return seal
+
+
+def _lines(block: Block, data: bytes) -> tuple[list[bytes], Seal]:
     lines = data.split(b"\n")
     if lines.pop() or not lines:
         raise ValueError("it is cut off")
     seal = Seal.read(opened(lines.pop()))
     if seal.lines != len(lines) or seal.block != block.id:
         raise ValueError("it has not all of its lines, or others")
-    records = list(together(map(opened, lines), only))
-    if tuple(record["case"] for record in records) != block.cases:
-        raise ValueError("it has not the lines of all of its cases, or others")
-    return records, seal
-
-
-def together(texts: Iterable[bytes], only: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Whole records from lines in which each case's rest is followed by its shares."""
-    wanted = None if only is None else tuple(map(of_explainer, only))
-    rest: dict[str, Any] | None = None
-    shares: list[dict[str, Any]] = []
-    for text in texts:
-        if not text.startswith(OF_A_SHARE):
-            if rest is not None:
-                yield merged(rest, shares)
-            rest, shares = json.loads(text), []
-        elif wanted is None or whose(text)[1].startswith(wanted):
-            share = json.loads(text)
-            if rest is None or share["share"] != rest["case"]:
-                raise ValueError("a share of a record stands with another case")
-            shares.append(share["is"])
-    if rest is not None:
-        yield merged(rest, shares)
+    return lines, seal

@@ -13,11 +13,11 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from whytrust.journal import Journal
 from whytrust.manifests import differences
 from whytrust.packs import Pack
 from whytrust.shards import Block as Block
-from whytrust.shards import Form, Shard, decode, encode, whole_lines
+from whytrust.shards import Form, Seal, Shard, decode, encode, verified, whole_lines
 from whytrust.shards import Result as Result
 from whytrust.shards import plain as plain
 
@@ -36,6 +36,8 @@ REMEDY = {errno.EFBIG: "raise the limit on the size of files", errno.EROFS: "mak
           errno.EACCES: "make the folder writable", errno.EPERM: "make the folder writable"}
 DAMAGE = (errno.ENOENT, errno.EINVAL)
 """Errors of reading that are about what is read; others are the machine's trouble, and no damage."""
+
+T = TypeVar("T")
 
 
 class Store:
@@ -107,7 +109,7 @@ class Store:
         done: set[str] = set()
         for pack in self._packs:
             done |= self._of_pack(pack)
-        done |= {block.id for block in self.blocks if block.id not in done and self._read(block) is not None}
+        done |= {block.id for block in self.blocks if block.id not in done and self._whole(block)}
         if self._lock is not None:
             self._undone = {i: sum(block.id not in done for block in pack.blocks) for i, pack in enumerate(self._packs)}
             for number in [number for number, left in self._undone.items() if not left]:
@@ -221,12 +223,23 @@ class Store:
             for block in pack.blocks[done:]:
                 yield from decode(block, whole[block.id], only)[0] if block.id in whole else ()
 
-    def arrays(self, case: str, *names: str) -> dict[str, NDArray[Any]]:
-        """The arrays of one case: those named, or all."""
+    def record(self, case: str) -> dict[str, Any]:
+        """What was found about one case."""
+        shard = self.shard(self._block_of(case))
+        if shard is None:
+            raise ValueError(f"case {case} is not done in {self.folder} so far; let the run finish")
+        return next(one for one in decode(self._home[case], shard[0])[0] if one["case"] == case)
+
+    def _block_of(self, case: str) -> Block:
         if case not in self._home:
             raise ValueError(f"the case must be one of the run in {self.folder}, got {case!r}{near(case, self._home)}")
+        return self._home[case]
+
+    def arrays(self, case: str, *names: str) -> dict[str, NDArray[Any]]:
+        """The arrays of one case: those named, or all."""
+        block = self._block_of(case)
         try:
-            with self._opened_arrays(self._home[case]) as file, np.load(file, allow_pickle=False) as archive:
+            with self._opened_arrays(block) as file, np.load(file, allow_pickle=False) as archive:
                 there = [key.removeprefix(f"{case}/") for key in archive.files if key.startswith(f"{case}/")]
                 found = {name: archive[f"{case}/{name}"] for name in there if name in names or not names}
         except FileNotFoundError:
@@ -313,8 +326,15 @@ class Store:
     def _of(self, pack: Pack) -> list[tuple[Path, Path]]:
         return [self._files(block) for block in pack.blocks]
 
-    def _read(self, block: Block, only: Sequence[str] | None = None) -> list[dict[str, Any]] | None:
+    def _whole(self, block: Block) -> bool:
+        """Whether a block's own files are there and as they were written; its arrays to the byte where the run goes on."""
+        return self._looked_at(block, lambda data: (verified(block, data), True)) is not None
+
+    def _read(self, block: Block, only: Sequence[str] | None) -> list[dict[str, Any]] | None:
         """A block's records, from its own files; None where it is not done, or damaged."""
+        return self._looked_at(block, lambda data: decode(block, data, only)[::-1])
+
+    def _looked_at(self, block: Block, look: Callable[[bytes], tuple[Seal, T]]) -> T | None:
         records, arrays = self._files(block)
         try:
             data = records.read_bytes()
@@ -323,7 +343,7 @@ class Store:
                 self._tell(f"block {block.id} had arrays and no records, which were lost or never written: it is done again")
             return None
         try:
-            found, seal = decode(block, data, only)
+            seal, found = look(data)
             with zipfile.ZipFile(arrays) as archive:
                 if len(archive.namelist()) != seal.arrays or seal.size not in (None, arrays.stat().st_size):
                     raise ValueError(f"it had {seal.arrays} arrays, there are {len(archive.namelist())}, or others")

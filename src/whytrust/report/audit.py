@@ -63,13 +63,13 @@ class Audit:
 
     def gallery(self, most: int = GALLERY) -> list[Shown]:
         """Some cases with their pictures, evenly spread over the run."""
-        tried = [record for record in self.store.records() if record["status"] == "ok"]
+        tried = [record["case"] for record in self.store.records(only=()) if record["status"] == "ok"]
         places = np.linspace(0, max(len(tried) - 1, 0), min(most, len(tried))).round().astype(int)
         found = []
         for i in sorted(set(places.tolist())):
-            arrays = self.store.arrays(tried[i]["case"])
+            arrays = self.store.arrays(tried[i])
             if {"clean", "adversarial"} <= set(arrays):
-                found.append(shown(tried[i], arrays))
+                found.append(shown(self.store.record(tried[i]), arrays))
         return found
 
     def save_html(self, path: str | os.PathLike[str] = "audit.html") -> Path:

@@ -9,6 +9,7 @@ from typing import Any
 from whytrust import stats
 from whytrust.report.findings import findings
 from whytrust.report.outcomes import FULL, Outcomes, Record, outcomes
+from whytrust.report.slim import slim
 from whytrust.store import Store
 
 
@@ -34,7 +35,7 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
 
 
 def _by_case(store: Store) -> tuple[Outcomes, dict[str, int]]:
-    records: list[Record] = list(store.records())
+    records: list[Record] = list(slim(store.records()))
     tried = outcomes(records, FULL, store.manifest.get("about", {}).get("explainers", ()))
     return tried, {f"{case['case']} {case.get('digest')}": i for i, case in enumerate(tried.cases)}
 

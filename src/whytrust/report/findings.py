@@ -15,6 +15,7 @@ from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
+from whytrust.report.slim import slim
 from whytrust.report.strengths import strengths_of
 from whytrust.report.words import termed
 from whytrust.store import Store
@@ -54,7 +55,7 @@ Plain = dict[str, Any]
 
 def findings(store: Store) -> Plain:
     """All that can be said of a run, whether it is finished or not."""
-    manifest, records = store.manifest, list(store.records())
+    manifest, records = store.manifest, list(slim(store.records()))
     about: Mapping[str, Any] = manifest.get("about", {})
     tried = outcomes(records, FULL, about.get("explainers", ()))
     if not tried.cases:
@@ -93,7 +94,14 @@ def findings(store: Store) -> Plain:
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
-        "problems": list(store.problems), "caveats": _caveats(kind)}
+        "problems": [*store.problems, *_journal(store)], "caveats": _caveats(kind)}
+
+
+def _journal(store: Store) -> list[str]:
+    """What is to be known of how the run went."""
+    mixed = store.journal.mixed()
+    return [*([f"The run was made in different surroundings ({mixed}): the last digits may differ."] if mixed else []),
+            *store.journal.notes()]
 
 
 def _kind(case: Record) -> str:

@@ -69,7 +69,7 @@ def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequ
     """Every measure of the cases that were fooled at this strength."""
     pairs = [(record, trial) for record in records if (trial := trial_of(record, strength)) is not None]
     cases, trials = tuple(r for r, _ in pairs), tuple(t for _, t in pairs)
-    named = list(explainers) or sorted({name for t in trials for name in t["scores"]})
+    named = list(explainers) or sorted({name for t in trials for name in t["flip"]["any"]} - set(BASELINES))
     names = [n for n in named if any(n in t["flip"]["any"] for t in trials)]
     measures: dict[str, Measured] = {}
     for judge, label in (("any", "flip"), ("target", "flip_target")):
