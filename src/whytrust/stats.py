@@ -106,6 +106,13 @@ def area(values: Floats, ks: Sequence[int], d: int) -> float:
     return float(np.interp(np.arange(1, d), ks, values).mean()) if d > 1 else math.nan
 
 
+def areas(curves: Floats, ks: Sequence[int], d: int) -> Floats:
+    """The same of many curves, one a row."""
+    if d > 1 and list(ks[:d - 1]) == list(range(1, d)):
+        return np.asarray(curves[:, :d - 1].mean(axis=1))
+    return np.array([area(curve, ks, d) for curve in curves])
+
+
 def auc(hits: ArrayLike, misses: ArrayLike) -> Rate | None:
     """How often is a number larger for a hit than for a miss, a tie counting half? .5 is no better than a coin.
 
@@ -307,7 +314,9 @@ def _complete(sources: Sequence[Hashable] | None, grain: float, **columns: Array
     if sources is not None and len(sources) != len(leading):
         raise ValueError(f"sources must have one entry a case: expected {len(leading)}, got {len(sources)}")
     kept = ~np.isnan(list(arrays.values())).any(axis=0)
-    names: list[Hashable] = list(range(len(leading))) if sources is None else list(sources)
+    if sources is None:
+        return [array[kept] for array in arrays.values()], np.arange(int(kept.sum()), dtype=np.intp)
+    names = list(sources)
     numbers: dict[Hashable, int] = {}
     codes = [numbers.setdefault((case,) if names[case] is None else (0, names[case]), len(numbers))
              for case in np.flatnonzero(kept).tolist()]

@@ -6,11 +6,11 @@ import argparse
 import json
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from whytrust import auditing, stats
+from whytrust import auditing, integrity, stats
 from whytrust.cli import explaining
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.fooling import Fooled, is_fooled
@@ -18,6 +18,7 @@ from whytrust.judging import Tried, is_metrics
 from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
+from whytrust.report.export import export
 from whytrust.store import Store
 from whytrust.studies import reproductions, spec
 from whytrust.studies.presets import PRESETS
@@ -45,6 +46,13 @@ def add_to(commands: Any) -> None:
     report.add_argument("folder", metavar="RUN")
     report.add_argument("--html", help="write the page here")
     report.set_defaults(run=_report)
+    check = commands.add_parser("check", help="is every byte of a run as it was written? exit 0 it is, 1 it is not")
+    check.add_argument("folder", metavar="RUN")
+    check.set_defaults(run=_check)
+    export = commands.add_parser("export", help="a run's numbers as one table, for other tools")
+    export.add_argument("folder", metavar="RUN")
+    export.add_argument("table", metavar="TABLE.parquet")
+    export.set_defaults(run=_export)
     gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell")
     gate.add_argument("folder", metavar="RUN")
     gate.add_argument("--require", action="append", required=True, metavar="RULE",
@@ -123,6 +131,26 @@ def _report(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_json()))
     elif not options.html:
         print(found)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    folder = Path(options.folder)
+    parts = [] if (folder / "manifest.json").exists() else sorted(path.parent for path in folder.rglob("manifest.json"))
+    found = {str(one): integrity.check(Store.open(one)) for one in parts or [folder]}  # a paper's run is several
+    if options.json:
+        print(json.dumps({name: asdict(one) for name, one in found.items()}))
+    else:
+        print("\n".join(f"{name}: {one}" if parts else str(one) for name, one in found.items()))
+    return 1 if any(one.damaged for one in found.values()) else 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    store = Store.open(options.folder)
+    rows = export(store, options.table)
+    for problem in store.problems:
+        print(f"whytrust: {problem}", file=sys.stderr)
+    print(json.dumps({"table": options.table, "rows": rows}) if options.json else f"{options.table}: {rows:,} rows")
     return 0
 
 

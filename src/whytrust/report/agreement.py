@@ -45,7 +45,7 @@ def agreements(tried: Outcomes) -> list[dict[str, Any]]:
         if not math.isfinite(whole):
             continue
         drawn = [_correlation(*(r[:, chosen].mean(axis=1) for r in ranks))
-                 for chosen in rng.integers(n, size=(DRAWS, n))]
+                 for chosen in (rng.integers(n, size=n) for _ in range(DRAWS))]
         low, high = np.nanquantile(drawn, (stats.LEVEL / 2, 1 - stats.LEVEL / 2))
         found.append({"first": one, "second": other, "explainers": len(names), "n": n, "value": whole, "low": float(low),
                       "high": float(high), "p": by_chance(*(r.mean(axis=1) for r in ranks))})

@@ -14,7 +14,7 @@ from whytrust import stats, verdicts
 from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
 from whytrust.report.directions import directions_of
-from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, curve, known_mean, outcomes
+from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, known_mean, laid_out, outcomes
 from whytrust.report.slim import slim
 from whytrust.report.strengths import strengths_of
 from whytrust.report.words import termed
@@ -307,18 +307,16 @@ def _curves(tried: Outcomes, ranked: Sequence[str], judge: str) -> Plain:
     axis = tried.trials[0]["k"] if same else list(range(10, 101, 10))
     lines: dict[str, Plain] = {}
     for name in (*ranked, *BASELINES):
-        columns = [_on_axis(curve(trial, name, judge), trial["k"], axis, same) for trial in tried.trials]
-        rates = [stats.rate([column[i] for column in columns], tried.shared) for i in range(len(axis))]
+        columns = np.full((len(axis), len(tried.trials)), math.nan)
+        for places, ks, curves in laid_out(tried.trials, name, judge):
+            columns[:, places] = curves.T if same else np.array([_on_axis(one, ks, axis) for one in curves]).T
+        rates = [stats.rate(column, tried.shared) for column in columns]
         plain = [_plain(rate) for rate in rates]
         lines[name] = {key: [p[key] for p in plain] for key in ("value", "low", "high", "n")}
     return {"unit": "parts" if same else "percent", "x": axis, "lines": lines}
 
 
-def _on_axis(values: Any, ks: Sequence[int], axis: Sequence[int], same: bool) -> list[float]:
-    if values is None:
-        return [math.nan] * len(axis)
-    if same:
-        return [float(v) for v in values]
+def _on_axis(values: Any, ks: Sequence[int], axis: Sequence[int]) -> list[float]:
     places = [max(ks[-1] * percent // 100, 1) for percent in axis]
     return [float(values[ks.index(k)]) if k in ks else float(np.interp(k, ks, values)) for k in places]
 

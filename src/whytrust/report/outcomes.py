@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats
-from whytrust.stats import area
+from whytrust.stats import areas
 
 FULL = "full"
 """The strength of the attack as it was asked for."""
@@ -104,19 +104,36 @@ def _flips(trials: Sequence[Trial], names: Sequence[str], judge: str, label: str
     goal = "any other label" if judge == "any" else "the label that the attack led to"
     dims = [trial["k"][-1] for trial in trials]
     whole = Measured(f"flips to {goal}, mean over k = 1 … d − 1", grain=1 / max(float(np.median(dims)) - 1, 1) if dims else 1.0)
-    found = {label: whole}
-    for name in (*names, *BASELINES):
-        each = [curve(trial, name, judge) for trial in trials]
-        whole.values[name] = np.array([math.nan if c is None else area(c, t["k"], d)
-                                       for c, t, d in zip(each, trials, dims, strict=True)])
     whole.chance = np.array([trial["random_variance"][judge] for trial in trials])
-    for k in KS:
-        some = Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
-        for name in (*names, *BASELINES):
-            some.values[name] = np.array([at(t, name, judge, k) if k < d else math.nan
-                                          for t, d in zip(trials, dims, strict=True)])
-        some.chance = some.values["random"] * (1 - some.values["random"])
-        found[f"{label}@{k}"] = some
+    best = {k: Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
+            for k in KS}
+    for name in (*names, *BASELINES):
+        for one in (whole, *best.values()):
+            one.values[name] = np.full(len(trials), math.nan)
+        for places, ks, curves in laid_out(trials, name, judge):
+            whole.values[name][places] = areas(curves, ks, ks[-1])
+            for k in KS:
+                if k < ks[-1] and k in ks:
+                    best[k].values[name][places] = curves[:, ks.index(k)]
+    for one in best.values():
+        one.chance = one.values["random"] * (1 - one.values["random"])
+    return {label: whole, **{f"{label}@{k}": one for k, one in best.items()}}
+
+
+def laid_out(trials: Sequence[Trial], name: str, judge: str) -> list[tuple[NDArray[np.intp], list[int], Floats]]:
+    """A contender's flips, a row a trial: for each list of ks that there is, (which trials, the ks, their rows).
+
+    Trials that it failed on are in none.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, trial in enumerate(trials):
+        if name == "random" or trial["flip"][judge].get(name) is not None:
+            groups.setdefault(tuple(trial["k"]), []).append(i)
+    found: list[tuple[NDArray[np.intp], list[int], Floats]] = []
+    for ks, places in groups.items():
+        rows = ([trials[i]["random"][judge] for i in places] if name == "random"
+                else numbers("".join(trials[i]["flip"][judge][name] for i in places)))
+        found.append((np.array(places, dtype=np.intp), list(ks), np.reshape(np.asarray(rows, dtype=np.float64), (-1, len(ks)))))
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 DROPPED = {"parts", "digest", "channels_first"}
 DROPPED_OF_TRIALS = {"scores", "order", "magnitude", "magnitude_mean", "searched", "label"}
 ALONE = {"sound", "text", "columns"}
@@ -56,6 +58,8 @@ class _Common:
         if isinstance(value, str):
             return self._held((str, value), value)
         if isinstance(value, list):
+            if len(value) > 3 and all(isinstance(item, float) for item in value):
+                return np.array(value)
             inner = [self.one(item) for item in value]
             return self._held((list, *map(_key, inner)), inner)
         if isinstance(value, dict):
