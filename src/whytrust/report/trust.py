@@ -12,7 +12,7 @@ from typing import Any
 
 from whytrust.pictures import html
 from whytrust.pictures.bars import fit, text_width
-from whytrust.pictures.html import Markup, stylesheet, tag
+from whytrust.pictures.html import Markup, tag
 from whytrust.pictures.shown import figures
 from whytrust.pictures.styles import FRAGMENT, PAGE
 from whytrust.report.chart import Line, Say, drawing
@@ -64,12 +64,9 @@ def document(found: Findings) -> str:
 
 def whole(title: str, sections: Sequence[Markup | None], style: str = "") -> str:
     """Sections as a page without scripts; `style` has further rules."""
-    head = tag("head", tag("meta", charset="utf-8"), html.allowed(""), tag("title", title),
-               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               stylesheet(PAGE + FRAGMENT + AUDIT + STYLE.replace("&", ".whytrust") + style))
-    body = tag("body", tag("a", "Skip to the answer", href="#answer", class_="skip"),
-               tag("main", *sections, class_="whytrust audit", id="main"))
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    return html.document(title, PAGE + FRAGMENT + AUDIT + STYLE.replace("&", ".whytrust") + style,
+                         tag("a", "Skip to the answer", href="#answer", class_="skip"),
+                         tag("main", *sections, class_="whytrust audit", id="main"))
 
 
 def content(found: Findings) -> list[Markup | None]:

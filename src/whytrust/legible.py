@@ -1,0 +1,39 @@
+"""Text that comes from others, as it may be shown: what it would do unseen is written out, the way Python writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_TURNING = "\u202a-\u202e\u2066-\u2069"  # they reorder what stands around them
+_HIDDEN = "\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # nothing is seen of them
+_UNSEEN = re.compile(f"[{_TURNING}{_HIDDEN}]")
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff" f"{_TURNING}{_HIDDEN}]")
+_BREAKING = re.compile(f"[\t\n]|{_STEERING.pattern}")
+
+
+def seen(text: str) -> str:
+    """The text with what turns or hides words written out: U+202E is shown as \\u202e.
+
+    Marks that scripts and emoji are written with (joiners, directions of single letters) stay as they are.
+    """
+    return _UNSEEN.sub(_written, text)
+
+
+def harmless(text: str) -> str:
+    """Lines that a terminal shows and does not obey; the line breaks stay."""
+    return _STEERING.sub(_written, text)
+
+
+def in_line(text: str) -> str:
+    """The same in one line: no name can begin a line of its own."""
+    return _BREAKING.sub(_written, text)
+
+
+def lines(several: Iterable[str]) -> str:
+    """Lines under each other, each of which stays one."""
+    return "\n".join(in_line(one) for one in several)
+
+
+def _written(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
