@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+WIDEST = 60
+"""Characters that a column of names takes in a table of plain text."""
 _TURNING = "\u202a-\u202e\u2066-\u2069"  # they reorder what stands around them
 _HIDDEN = "\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # nothing is seen of them
 _UNSEEN = re.compile(f"[{_TURNING}{_HIDDEN}]")
@@ -33,6 +35,11 @@ def in_line(text: str) -> str:
 def lines(several: Iterable[str]) -> str:
     """Lines under each other, each of which stays one."""
     return "\n".join(in_line(one) for one in several)
+
+
+def width(names: Iterable[str]) -> int:
+    """How wide a column of names is: a very long one stands out of it, and moves no other line."""
+    return max((min(len(in_line(one)), WIDEST) for one in names), default=0)
 
 
 def _written(found: re.Match[str]) -> str:

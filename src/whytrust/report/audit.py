@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import legible
 from whytrust.report import page
 from whytrust.report.findings import findings
 from whytrust.report.shown import Shown, shown
@@ -89,7 +90,7 @@ class Audit:
         columns = {heading: measures[name]["rates"] for name, heading in shown.items() if name in measures}
         said = {row["name"]: row["words"] for row in found["verdicts"]}
         names = [contender["name"] for contender in found["contenders"]]
-        wide = max(map(len, names)) + 2
+        wide = legible.width(names) + 2
         lines = [f"{found['title']} {counts['adversaries']} of {counts['inputs']} inputs were fooled"
                  + (f", {counts['failed']} failed" if counts["failed"] else "")
                  + ".",
@@ -107,7 +108,7 @@ class Audit:
             lines.append(f"  {name} failed on {failed['count']} inputs; the first: {failed['first']}")
         if counts["failed"]:
             lines.append(f"  the first failed input, {found['failures'][0]['name']}: {found['failures'][0]['error']}")
-        return "\n".join(lines + [f"  {problem}" for problem in found["problems"]])
+        return legible.lines(lines + [f"  {problem}" for problem in found["problems"]])
 
 
 def _told(rate: dict[str, Any] | None) -> str:

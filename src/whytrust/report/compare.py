@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from whytrust import stats
+from whytrust import legible, stats
 from whytrust.report.findings import findings
 from whytrust.report.outcomes import FULL, Outcomes, Record, outcomes
 from whytrust.store import Store
@@ -88,7 +88,7 @@ def told(result: Mapping[str, Any]) -> str:
     how = (f"case by case on {shared} inputs that both have" if result["paired"] else
            "no inputs in common, so only the rates are compared")
     lines = [f"{result['second']} minus {result['first']} ({how}); flips, all k"]
-    wide = max((len(row["name"]) for row in result["rows"]), default=0) + 2
+    wide = legible.width(row["name"] for row in result["rows"]) + 2
     lines += [f"  {row['name']:{wide}}{row['first']['value']:.3f} → {row['second']['value']:.3f}   "
               + (f"{row['value']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}), " if row["n"] else "") + row["words"]
               + (f"; verdict: {row['verdicts'][0]} → {row['verdicts'][1]}" if row["verdicts"][0] != row["verdicts"][1] else "")
@@ -97,4 +97,4 @@ def told(result: Mapping[str, Any]) -> str:
         if result[which]:
             lines.append(f"  only in the {label}: {', '.join(result[which])}")
     lines += [f"  settings: {s['key']} was {s['first']!r}, is {s['second']!r}" for s in result["settings"]]
-    return "\n".join(lines)
+    return legible.lines(lines)

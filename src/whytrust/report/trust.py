@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from whytrust import legible
 from whytrust.pictures import html
 from whytrust.pictures.bars import fit, text_width
 from whytrust.pictures.html import Markup, tag
@@ -266,9 +267,9 @@ def told(found: Findings) -> str:
     if found["failures"]:
         first = found["failures"][0]
         lines += ["", f"  {count(len(found['failures']), 'failure')}; the first, {first['case']}: {first['error']}"]
-    return "\n".join(lines)
+    return legible.lines(lines)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    wide = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(len(row) for row in rows))]
+    wide = [legible.width(row[i] for row in rows if i < len(row)) for i in range(max(len(row) for row in rows))]
     return ["  " + "  ".join(f"{c:<{wide[i]}}" for i, c in enumerate(row)).rstrip() for row in rows]
