@@ -13,6 +13,7 @@ import numpy as np
 from whytrust import legible
 from whytrust.report import page
 from whytrust.report.findings import findings
+from whytrust.report.records import records_of, understood
 from whytrust.report.shown import Shown, shown
 from whytrust.store import Store
 
@@ -35,7 +36,9 @@ class Audit:
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        return findings(self.store)
+        with understood(self.store.folder):
+            records_of(self.store)
+            return findings(self.store)
 
     def to_json(self) -> dict[str, Any]:
         """Every number, as plain data: rates with intervals, comparisons, verdicts, curves, settings."""
@@ -75,7 +78,9 @@ class Audit:
 
     def save_html(self, path: str | os.PathLike[str] = "audit.html") -> Path:
         """Write one page that holds all it shows."""
-        return page.save(Path(path), self.findings, self.gallery())
+        found = self.findings
+        with understood(self.store.folder):
+            return page.save(Path(path), found, self.gallery())
 
     def __repr__(self) -> str:
         """One line."""

@@ -8,14 +8,15 @@ from typing import Any
 
 from whytrust import legible, stats
 from whytrust.report.findings import findings
-from whytrust.report.outcomes import FULL, Outcomes, Record, outcomes
+from whytrust.report.outcomes import FULL, Outcomes, outcomes
+from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
 
 def compared(first: Store, second: Store) -> dict[str, Any]:
     """The second run minus the first, contender by contender: on the cases that both have, where there are any."""
-    one, other = findings(first), findings(second)
     tried = [_by_case(store) for store in (first, second)]
+    one, other = (_found(store) for store in (first, second))
     same_inputs = bool(set(tried[0][1]) & set(tried[1][1]))
     rows = []
     for contender in one["contenders"]:
@@ -33,9 +34,14 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
             "settings": _settings(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
 
 
+def _found(store: Store) -> dict[str, Any]:
+    with understood(store.folder):
+        return findings(store)
+
+
 def _by_case(store: Store) -> tuple[Outcomes, dict[str, int]]:
-    records: list[Record] = list(store.records())
-    tried = outcomes(records, FULL, store.manifest.get("about", {}).get("explainers", ()))
+    with understood(store.folder):
+        tried = outcomes(records_of(store), FULL, store.manifest.get("about", {}).get("explainers", ()))
     return tried, {f"{case['case']} {case.get('digest')}": i for i, case in enumerate(tried.cases)}
 
 

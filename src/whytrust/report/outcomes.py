@@ -109,7 +109,7 @@ def _flips(trials: Sequence[Trial], names: Sequence[str], judge: str, label: str
         each = [curve(trial, name, judge) for trial in trials]
         whole.values[name] = np.array([math.nan if c is None else area(c, t["k"], d)
                                        for c, t, d in zip(each, trials, dims, strict=True)])
-    whole.chance = np.array([trial["random_variance"][judge] for trial in trials])
+    whole.chance = np.array([trial["random_variance"][judge] for trial in trials], dtype=np.float64)
     for k in KS:
         some = Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
         for name in (*names, *BASELINES):
