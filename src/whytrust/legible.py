@@ -42,5 +42,10 @@ def width(names: Iterable[str]) -> int:
     return max((min(len(in_line(one)), WIDEST) for one in names), default=0)
 
 
+def cut(text: str, most: int = 400) -> str:
+    """The beginning and the end of a text that is longer than anybody reads; what is measured letter by letter stays short."""
+    return text if len(text) <= most else f"{text[:most - most // 3 - 1]}…{text[-(most // 3):]}"
+
+
 def _written(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")

@@ -72,9 +72,10 @@ _RULES = f"""
   font-weight: 400; white-space: normal; max-width: none; }}
 & thead th {{ font-weight: 650; }}
 & .number, & .value {{ font-variant-numeric: tabular-nums; }}
-& .facts th {{ width: 15em; max-width: 45%; }}
+& .facts th {{ width: 15em; max-width: 18em; }}
 & .facts .number {{ font-weight: 650; min-width: 5em; padding-inline-end: 1.4em; }}
 & table {{ overflow-wrap: break-word; }}
+& th, & td {{ max-width: 34em; }}
 & .wide {{ overflow-x: auto; }}
 & .wide .number {{ white-space: nowrap; }}
 & .track {{ display: inline-block; position: relative; overflow: hidden; width: 64px; height: .8em; margin-inline-end: .5em;

@@ -90,6 +90,7 @@ _RULES = f"""
 & .panels {{ display: grid; gap: 8px 36px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 290px), 1fr)); }}
 & .panels.fits {{ grid-template-columns: repeat(auto-fit, minmax(min(100%, 290px), 500px)); }}
 & .panels h3 {{ margin: .6em 0 .3em; }}
+& .stacks {{ table-layout: fixed; }}
 & .stacks th {{ width: 42%; border: 0; padding: 2px 8px 2px 0; vertical-align: middle; font-size: .93em; line-height: 1.2; }}
 & .stacks td {{ border: 0; padding: 2px 0; vertical-align: middle; }}
 & .stacks .baseline th {{ color: #57606a; padding-top: 10px; }}
