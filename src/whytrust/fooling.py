@@ -24,7 +24,7 @@ from whytrust.language.sources import candidates_of
 from whytrust.language.vectors import WordVectors
 from whytrust.language.written import Written
 from whytrust.report import fragile as page
-from whytrust.report.records import understood
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import fragile_findings
@@ -56,6 +56,7 @@ class Fooled(Reported):
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
         with understood(self.store.folder):
+            bounded(self.store)
             return fragile_findings.fragile(self.store)
 
     def to_json(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from whytrust.lab import Lab, every_lab
 from whytrust.measures import METRIC_NAMES, METRICS, Roar
 from whytrust.measures.judged import About, Judged, Metric, checked_about
 from whytrust.report import judged as pages
-from whytrust.report.records import understood
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies.metrics_study import CASES, MetricsStudy
@@ -42,6 +42,7 @@ class Tried(Reported):
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
         with understood(self.store.folder):
+            bounded(self.store)
             return told(self.store)
 
     def as_html(self) -> str:

@@ -18,7 +18,7 @@ from whytrust.core import generator, near
 from whytrust.domains.columns import default_names
 from whytrust.explainers import NAMES
 from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
-from whytrust.report.records import understood
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import contenders, trust_faithfulness, trust_findings, trust_insight, trust_repair
@@ -68,6 +68,7 @@ class Trust(Reported):
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
         with understood(self.store.folder):
+            bounded(self.store)
             return FINDINGS[self.experiment](self.store)
 
     def __repr__(self) -> str:

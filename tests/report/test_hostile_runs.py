@@ -1,6 +1,8 @@
 """Runs that somebody else sends: whole by their checksums, and holding what no study would write."""
 
+import contextlib
 import copy
+import io
 import json
 import shutil
 import tempfile
@@ -30,8 +32,10 @@ from whytrust.store import Block, Result, Store
 HERE = Path(tempfile.mkdtemp(prefix="hostile-runs-"))
 EXPLAINERS = {"lime": {"samples": 40}, "occlusion": {}, "random scores": Random()}
 EVIL = "<script>window.ran = 1</script>\x1b[2J\u202e\n"
-VALUES = (None, True, False, 0, -1, 7, 10**30, 1e308, -0.5, 0.5, "", "0", "1", EVIL, "x" * 2_000_000, [], {}, [[]], [None], {"a": 1}, [EVIL],
-          {EVIL: EVIL}, ["1", 2], {"any": 3}, "../../../etc/passwd", [0] * 300, "9" * 400)
+VALUES = {"long": "x" * 2_000_000, "many": [0] * 300} | {str(one): one for one in (
+    None, True, False, 0, -1, 7, 10**30, 1e308, -0.5, 0.5, "", "0", "1", EVIL, [], {}, [[]], [None], {"a": 1}, [EVIL], {EVIL: EVIL}, ["1", 2],
+    {"any": 3}, "../../../etc/passwd", "9" * 400)}
+"""What is put somewhere, by a name that a failing example can be told by."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -138,9 +142,9 @@ def reported(folder, original, command, capsys):
 def attempt(kind, data, capsys, commands):
     manifest, records, arrays = copy.deepcopy(run(kind))
     whole = {"manifest": {key: manifest[key] for key in ("study", "spec", "about", "hashes", "seed") if key in manifest}, "records": records}
-    path = data.draw(st.sampled_from([p for p in places(whole) if (len(p) > 1 and p[-1] != "case" and len(p) != 2) or (p[:1] == ("manifest",)
-                                      and len(p) > 1)]))
-    changed(whole, path, data.draw(st.sampled_from(["put", "put", "put", "gone", "renamed", "twice"])), data.draw(st.sampled_from(VALUES)))
+    inside = [path for path in places(whole) if len(path) > (1 if path[:1] == ("manifest",) else 2) and path[-1] != "case"]
+    path, how = data.draw(st.sampled_from(inside)), data.draw(st.sampled_from(["put", "put", "put", "gone", "renamed", "twice"]))
+    changed(whole, path, how, VALUES[data.draw(st.sampled_from(sorted(VALUES)))])
     with tempfile.TemporaryDirectory(dir=HERE) as place:
         try:
             folder = rewritten(Path(place) / "run", {**manifest, **whole["manifest"]}, whole["records"], arrays)
@@ -149,19 +153,60 @@ def attempt(kind, data, capsys, commands):
         reported(folder, HERE / kind, data.draw(st.sampled_from(commands)), capsys)
 
 
-@examples(60)
+@pytest.mark.parametrize("kind", ["image", "text", "row", "trust", "fool", "metrics"])
+def test_a_run_as_its_study_writes_it_is_reported_on(kind, tmp_path):
+    folder = rewritten(tmp_path / "run", *copy.deepcopy(run(kind)))
+    with Capture() as capsys:
+        for command in ("report", "json", "html"):
+            assert reported(folder, HERE / kind, command, capsys) == 0
+        if kind in ("image", "text", "row"):
+            assert reported(folder, HERE / kind, "diff", capsys) == 0
+            assert told(["gate", str(folder), "--require", "lime.flip > random"], capsys)[2] == ""
+
+
+REFUSED = [
+    (lambda m, r: r[0]["trials"][0].update(k=[1, 2, 10**9]), "trials.0.k.2 must be a whole number from 1"),
+    (lambda m, r: r[0]["trials"][0].update(k=[3, 2, 1]), "must rise to the number of parts"),
+    (lambda m, r: r[0]["trials"][0]["flip"]["any"].update(lime="01"), "must say of each of 16 k"),
+    (lambda m, r: r[0]["trials"][0]["flip"]["any"].update(lime="2" * 16), "must be a text of 0 and 1"),
+    (lambda m, r: r[0]["trials"][0]["random"].update(any=[7.5] * 16), "must be a number from 0 to 1"),
+    (lambda m, r: r[0]["trials"][0]["order"].update(lime=[0] * 16), "must have each of 16 parts once"),
+    (lambda m, r: r[0]["trials"][0].pop("scores"), "must have 'scores'"),
+    (lambda m, r: r[0].update(d=10**12), "must be a whole number from 1 to 100,000"),
+    (lambda m, r: r[0].update(status="fine"), "must be one of ok, not fooled, failed"),
+    (lambda m, r: r[0].pop("attack"), "must have 'attack'"),
+    (lambda m, r: r[0].update(clean_name=["a"]), "clean_name must be a text"),
+    (lambda m, r: r[0]["trials"][0]["recovery"].update({"17": {"flipped": True}}), "must be of 1 to 16 parts"),
+    (lambda m, r: m["about"].update(explainers=["lime", "lime"]), "must have a name of its own"),
+    (lambda m, r: m["about"].update(explainers=["random"]), "must have a name of its own"),
+    (lambda m, r: m["about"].update(strengths=["full", "strong"]), "must be 'full' or a margin"),
+    (lambda m, r: m.update(spec=["a"]), "manifest.spec must be an object"),
+    (lambda m, r: m["about"].update(model="x" * 200_000), "at most 100,000 characters")]
+
+
+@pytest.mark.parametrize(("change", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_no_audit_writes_is_refused_by_name(change, words, tmp_path):
+    manifest, records, arrays = copy.deepcopy(run("image"))
+    change(manifest, records)
+    folder = rewritten(tmp_path / "run", manifest, records, arrays)
+    with Capture() as capsys:
+        for arguments in (["report", str(folder)], ["gate", str(folder), "--require", "lime.flip > random"], ["diff", str(folder), str(HERE / "image")]):
+            code, out, err = told(arguments, capsys)
+            assert (code, out) == (2, "")
+            assert words in err
+
+
+@examples(35)
 @given(st.data())
 def test_an_audit_of_anything_is_reported_on_or_refused_in_one_line(data):
-    capsys = Capture()
-    with capsys:
+    with Capture() as capsys:
         attempt(data.draw(st.sampled_from(["image", "text", "row"])), data, capsys, ["report", "json", "html", "gate", "diff"])
 
 
-@examples(60)
+@examples(35)
 @given(st.data())
 def test_other_runs_of_anything_are_reported_on_or_refused_in_one_line(data):
-    capsys = Capture()
-    with capsys:
+    with Capture() as capsys:
         attempt(data.draw(st.sampled_from(["trust", "fool", "metrics"])), data, capsys, ["report", "json", "html"])
 
 
@@ -169,8 +214,6 @@ class Capture:
     """What is printed, under hypothesis, which has no fixtures for each example."""
 
     def __enter__(self):
-        import contextlib
-        import io
         self.out, self.err, self.stack = io.StringIO(), io.StringIO(), contextlib.ExitStack()
         self.stack.enter_context(contextlib.redirect_stdout(self.out))
         self.stack.enter_context(contextlib.redirect_stderr(self.err))

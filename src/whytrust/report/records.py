@@ -31,8 +31,26 @@ def understood(folder: str | os.PathLike[str]) -> Iterator[None]:
                          "or changed since: take it from a copy, or do it again") from error
 
 
+def bounded(store: Store) -> None:
+    """Refuse a run whose texts fill memory rather than say anything, or whose numbers nobody can compute with."""
+    _bounded({key: value for key, value in store.manifest.items() if key != "blocks"}, "manifest", LONGEST)
+    for record in store.records():
+        _bounded(record, f"case {str(record.get('case'))[:60]}", 10 * LONGEST)
+
+
+def _bounded(value: Any, where: str, longest: int) -> None:
+    if isinstance(value, str) and len(value) > longest:
+        raise ValueError(f"a text in a run must have at most {longest:,} characters, got {len(value):,} in {where}")
+    if isinstance(value, int | float) and abs(value) > LARGEST:
+        raise ValueError(f"a number in a run must be at most {LARGEST:g} in size, got {value!r:.20} in {where}")
+    if isinstance(value, Mapping | list):
+        for inner in [*value.keys(), *value.values()] if isinstance(value, Mapping) else value:
+            _bounded(inner, where, longest)
+
+
 def records_of(store: Store) -> list[Record]:
     """The records of an audit, each looked through."""
+    bounded(store)
     _about(store.manifest)
     records: list[Record] = list(store.records())
     for record in records:

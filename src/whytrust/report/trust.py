@@ -247,7 +247,8 @@ def _bars(one: Mapping[str, Any], narrow: bool) -> Markup:
                          for b in bounds if b is not None)]
         pieces.append(tag("text", told, x=max(x(share), x(bounds[1] or 0.0)) + 8, y=y + 14, font_size=font))
     height = len(rows) * high + 26
-    pieces.append(tag("text", str(one["y_label"]), x=left, y=height - 6, font_size=font - 1, class_="soft"))
+    below = fit(str(one["y_label"]), wide - left, font - 1)
+    pieces.append(tag("text", below, x=left, y=height - 6, font_size=font - 1, class_="soft"))
     spoken = f"{one['title']}: " + "; ".join(f"{name} {say(value)}" for name, value, *_ in rows)
     return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", role="img", aria_label=spoken,
                class_="bars narrow" if narrow else "bars roomy")
