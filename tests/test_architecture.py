@@ -11,7 +11,7 @@ SOURCE = Path(whytrust.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 # Lower layers first; a module may import its own layer's unit and anything below, never above nor a sibling.
 LAYERS = [
-    {"logits", "memory"},
+    {"legible", "logits", "memory"},
     {"checked"},
     {"core", "manifests"},
     {"batches"},

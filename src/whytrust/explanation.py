@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import neighbours, views
+from whytrust import legible, neighbours, views
 from whytrust.checked import CheckedModel
 from whytrust.core import SENSES, Floats, Sense, View
 from whytrust.pictures import page, plots
@@ -255,7 +255,7 @@ class Explanation:
         other = f"; the model says {self.predicted}" if self.predicted not in (None, self.target_name) else ""
         of = f"{self.model}, {self.source}" if self.source else self.model
         rows = [f"{of}: {self.target_name} = {self.prediction:.4g} ({self.method}{kind}){other}"]
-        width = max((len(n) for n, _ in self.as_list(10)), default=0)
+        width = legible.width(n for n, _ in self.as_list(10))
         largest = np.abs(self.scores).max()
         digits = int(np.clip(3 - np.floor(np.log10(largest)), 0, 12)) if largest > 0 else 4  # four figures of the largest score
         form = f".{digits}f" if largest == 0 or 1e-5 < largest < 1e7 else ".3e"
@@ -276,14 +276,14 @@ class Explanation:
         if errors:
             rows[-1] += "; ± is the 95 % range"
         rows += [f"  {line}" for line in (self.rules or "").splitlines()]
-        return "\n".join(rows + [f"  ! {note}" for note in self.notes])
+        return legible.lines(rows + [f"  ! {note}" for note in self.notes])
 
     def __repr__(self) -> str:
         """One line: the arrays of an image would fill the screen."""
         sign = "" if self.unsigned else "+"
         best = ", ".join(f"{name} {score:{sign}.3g}" for name, score in self.as_list(2))
         more = ", …" if len(self.names) > 2 else ""
-        return f"<Explanation of {self.target_name} by {self.method}: {len(self.names)} parts, {best}{more}>"
+        return legible.in_line(f"<Explanation of {self.target_name} by {self.method}: {len(self.names)} parts, {best}{more}>")
 
     def __eq__(self, other: object) -> bool:
         """Equal when every number is (NaN equals NaN), whatever file it was of."""

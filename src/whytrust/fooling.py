@@ -24,6 +24,7 @@ from whytrust.language.sources import candidates_of
 from whytrust.language.vectors import WordVectors
 from whytrust.language.written import Written
 from whytrust.report import fragile as page
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import fragile_findings
@@ -54,12 +55,15 @@ class Fooled(Reported):
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        return fragile_findings.fragile(self.store)
+        with understood(self.store.folder):
+            bounded(self.store)
+            return fragile_findings.fragile(self.store)
 
     def to_json(self) -> dict[str, Any]:
         """The same, and every text as it was and as it became, by objective."""
-        asked = self.store.manifest["spec"]["objectives"]
-        return {**self.findings, "texts": {name: self.texts(name) for name in asked}}
+        with understood(self.store.folder):
+            asked = self.store.manifest["spec"]["objectives"]
+            return {**self.findings, "texts": {name: self.texts(name) for name in asked}}
 
     def texts(self, objective: str | None = None) -> list[dict[str, Any]]:
         """Each text as it was and as it became: text, fooled, swaps, label, score and how far explanations agree.
@@ -74,7 +78,8 @@ class Fooled(Reported):
 
     def as_html(self) -> str:
         """One page that holds all it shows."""
-        return page.document(self.findings, page.shown(self.store))
+        with understood(self.store.folder):
+            return page.document(self.findings, page.shown(self.store))
 
     def __repr__(self) -> str:
         """One line."""

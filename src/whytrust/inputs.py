@@ -194,7 +194,7 @@ def files(folder: str | os.PathLike[str]) -> list[Any]:
 
 def _text(item: Any) -> Any:
     if not isinstance(item, str | os.PathLike) or not _names_a_file(item):
-        return item
+        return str(item) if isinstance(item, Said) else item
     return read_text(item)
 
 
@@ -210,14 +210,20 @@ def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:
     return audio.read(item, rate) if isinstance(item, str | os.PathLike) else (np.asarray(item), rate)
 
 
+class Said(str):
+    """A text out of a file of texts. It is never taken for the name of a file: whoever wrote it could name any there is."""
+
+    __slots__ = ()
+
+
 def _names_a_file(item: str | os.PathLike[str]) -> bool:
-    """A path does; a text does when it is one word that ends like a file we can read."""
-    if isinstance(item, os.PathLike):
-        return True
+    """A path does; a text does when it is one word that ends like a file we can read, and did not come out of a file itself."""
+    if isinstance(item, os.PathLike | Said):
+        return not isinstance(item, Said)
     return not any(c.isspace() or c == "\0" for c in item) and Path(item).suffix.lower() in FILES and len(item) < 4096
 
 
 def _is_folder(item: str | os.PathLike[str]) -> bool:
     """A text is a folder only where it is written like one: "film" is a word even where a folder of that name lies about."""
     written = isinstance(item, os.PathLike) or ("/" in item and len(item) < 4096 and "\0" not in item)
-    return written and os.path.isdir(item)
+    return written and not isinstance(item, Said) and os.path.isdir(item)

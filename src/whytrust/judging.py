@@ -18,6 +18,7 @@ from whytrust.lab import Lab, every_lab
 from whytrust.measures import METRIC_NAMES, METRICS, Roar
 from whytrust.measures.judged import About, Judged, Metric, checked_about
 from whytrust.report import judged as pages
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies.metrics_study import CASES, MetricsStudy
@@ -40,11 +41,14 @@ class Tried(Reported):
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        return told(self.store)
+        with understood(self.store.folder):
+            bounded(self.store)
+            return told(self.store)
 
     def as_html(self) -> str:
         """One page that holds all it shows."""
-        return pages.document(self.findings)
+        with understood(self.store.folder):
+            return pages.document(self.findings)
 
     def admitted(self, domain: str) -> list[str]:
         """The metrics that may crown a winner among explainers of image, text, audio or tabular inputs."""

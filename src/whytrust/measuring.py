@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import api, inputs, judging, stats
+from whytrust import api, inputs, judging, legible, stats
 from whytrust.checked import CheckedModel
 from whytrust.core import CoveredParts, Floats, LayeredParts, Parts, generator
 from whytrust.explainers import foreign
@@ -74,7 +74,7 @@ class Measured:
     def __str__(self) -> str:
         """A line for each metric and explainer."""
         lines = []
-        width = max((len(name) for by_name in self.values.values() for name in by_name), default=8)
+        width = legible.width(name for by_name in self.values.values() for name in by_name)
         for metric, by_name in self.values.items():
             lines.append(f"{metric} ({'larger' if self.abouts[metric].higher else 'smaller'} is better)")
             for row in (self._row(metric, name, numbers) for name, numbers in by_name.items()):
@@ -84,7 +84,7 @@ class Measured:
                 lines.append(f"  {row['explainer']:<{width}}  {row['mean']:.4g}{interval}{beats}, n = {row['n']}{without}")
             lines += [f"  {name:<{width}}  not judged: {why}" for name, why in self.refused.get(metric, {}).items()]
         lines += [f"input {i} failed: {error}" for i, error in self.errors.items()]
-        return "\n".join(lines)
+        return legible.lines(lines)
 
 
 def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, target: Any = None, parts: Any = None,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import legible
 from whytrust.core import Floats, generator
 from whytrust.coverage import Pick, alternating, given, random_coverage
 from whytrust.explanation import Explanation
@@ -221,7 +222,7 @@ class Picked(Sequence[Any]):
             first = f"{row['pick']:>3}." if row["model"] == self.sides[0].model else "    "
             lines.append(f"{first} input {row['input']}{source}{who}: {row['target']} = {figures(row['prediction'])}; {adds}")
         lines += [f"  {page.verdict(side, len(self.sides) > 1)}" for side in self.shown.sides]
-        return "\n".join(lines + [f"  ! {note}" for note in self.notes])
+        return legible.lines(lines + [f"  ! {note}" for note in self.notes])
 
     def __repr__(self) -> str:
         """One line."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.report import trust as form
+from whytrust.report.records import understood
 from whytrust.store import Store
 
 
@@ -43,7 +44,8 @@ class Reported(ABC):
 
     def as_html(self) -> str:
         """One page that holds all it shows."""
-        return form.document(self.findings)
+        with understood(self.store.folder):
+            return form.document(self.findings)
 
     def save_html(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write that page."""
@@ -55,4 +57,5 @@ class Reported(ABC):
 
     def __str__(self) -> str:
         """The answer and its tables, in plain text."""
-        return form.told(self.findings)
+        with understood(self.store.folder):
+            return form.told(self.findings)

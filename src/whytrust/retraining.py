@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import api
+from whytrust import api, legible
 from whytrust import inputs as reading
 from whytrust.core import Floats
 from whytrust.measures.roar import Explained, Roar, Train
@@ -41,12 +41,12 @@ class Retrained:
         shares = ", ".join(f"{100 * share:.0f} %" for share in first["shares"])
         lines = [f"Trained anew, {100 * first['whole']:.1f} % of test inputs are right with all parts, and without the first "
                  f"{shares} of them:"]
-        width = max(map(len, self.found))
+        width = legible.width(self.found)
         for name, one in self.found.items():
             told = ", ".join(f"{100 * accuracy:.1f} %" for accuracy in one["accuracy"])
             above = "" if name == RANDOM else f"; {100 * one['above_random']:+.1f} points beside random"
             lines.append(f"  {name:<{width}}  {told}; falls by {100 * one['fall']:.1f} points on average{above}")
-        return "\n".join(lines)
+        return legible.lines(lines)
 
 
 def roar(train: Train, model: Any, learnt: tuple[Any, Any], tested: tuple[Any, Any], method: Any = "lime", *,

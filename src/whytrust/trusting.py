@@ -18,6 +18,7 @@ from whytrust.core import generator, near
 from whytrust.domains.columns import default_names
 from whytrust.explainers import NAMES
 from whytrust.planting import Beep, Column, Patch, Plant, Tokens, planted
+from whytrust.report.records import bounded, understood
 from whytrust.reporting import Reported
 from whytrust.store import Store
 from whytrust.studies import contenders, trust_faithfulness, trust_findings, trust_insight, trust_repair
@@ -59,13 +60,16 @@ class Trust(Reported):
     @property
     def experiment(self) -> str:
         """Which of the five it is."""
-        spec: Mapping[str, Any] = self.store.manifest.get("spec", {})
-        return str(spec.get("experiment", self.store.manifest.get("study")))
+        with understood(self.store.folder):
+            spec: Mapping[str, Any] = self.store.manifest.get("spec", {})
+            return str(spec.get("experiment", self.store.manifest.get("study")))
 
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        return FINDINGS[self.experiment](self.store)
+        with understood(self.store.folder):
+            bounded(self.store)
+            return FINDINGS[self.experiment](self.store)
 
     def __repr__(self) -> str:
         """One line."""
@@ -78,7 +82,9 @@ def is_trust(folder: str | os.PathLike[str]) -> bool:
     if not (Path(folder) / "manifest.json").is_file():
         return False
     manifest = Store.open(Path(folder)).manifest
-    return manifest.get("study") in ("trust", "insight", "repair") and manifest.get("spec", {}).get("experiment") in EXPERIMENTS
+    with understood(folder):
+        of_trust = manifest.get("study") in ("trust", "insight", "repair")
+        return of_trust and manifest.get("spec", {}).get("experiment") in EXPERIMENTS
 
 
 def trust(model: Any, inputs: Any, explainers: Any = None, experiment: str = "prediction", *, labels: Any = None,

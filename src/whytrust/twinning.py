@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import api
+from whytrust import api, legible
 from whytrust import inputs as reading
 from whytrust.attacking import attack
 from whytrust.core import Floats, generator
@@ -52,17 +52,17 @@ class Twins:
         lines = [f"The untrained net is right on {shares['raw']} of {self.of} inputs as they are and on {shares['enhanced']} "
                  f"of them enhanced, the trained one on {shares['trained']}."]
         if not self.n:
-            return "\n".join([*lines, "There is no input that both are right about, and so nothing to compare: enhance with "
-                              "a larger epsilon or more iterations."])
+            return legible.lines([*lines, "There is no input that both are right about, and so nothing to compare: enhance "
+                                  "with a larger epsilon or more iterations."])
         lines.append(f"On the {self.n} that both are right about, rank correlations of the enhanced untrained net's "
                      "explanations with those of")
-        width = max((len(name) for name in self.found), default=8)
+        width = legible.width(self.found)
         for name, one in self.found.items():
             lines.append(f"  {name:<{width}}  the trained net {as_correlation(one.like_trained)}, the same net unenhanced "
                          f"{as_correlation(one.like_untrained)}; nearer to the latter on {as_share(one.nearer)}: {one.words}")
         lines += [f"  {name:<{width}}  failed on {error}" for name, error in self.failed.items()]
         lines += [f"input {i} failed: {error}" for i, error in self.errors.items()]
-        return "\n".join(lines)
+        return legible.lines(lines)
 
 
 def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, *, parts: Any = None, epsilon: float = 0.3,

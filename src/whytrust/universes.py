@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import judging, stats
+from whytrust import judging, legible, stats
 from whytrust.core import Floats, generator
 from whytrust.measuring import RANDOM, measure
 from whytrust.store import plain
@@ -113,7 +113,7 @@ class Multiverse:
             there = int(np.isfinite(one.wins).sum())
             share = "" if one.words.startswith("failed") else f"{100 * one.share:.0f} % of {there} inputs, "
             lines.append(f"  {chosen or 'as usual'}: {share}{one.words}")
-        return "\n".join(lines)
+        return legible.lines(lines)
 
 
 def multiverse(model: Any, x: Any, claim: str, metric: Any = "pixel_flipping", *, parts: Sequence[Any] = (),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -15,6 +16,7 @@ class Element:
     parents: tuple[Element, ...]
     text: str = ""
     children: list[Element] = field(default_factory=list)
+    look: str = ""
 
     @property
     def classes(self):
@@ -35,6 +37,10 @@ class Page(HTMLParser):
         self.feed(text)
         self.close()
         self.faults += [f"<{e.tag}> stays open" for e in self.open[1:]]
+        looks = dict(re.findall(r'\[data-look="(\d+)"\] \{ (.*?) \}', "".join(e.text for e in self.all("style"))))
+        for element in self.elements:  # as a browser applies the page's rules for single elements
+            if "data-look" in element.attributes:
+                element.look = looks.get(element.attributes["data-look"], "")
 
     def handle_starttag(self, tag, attrs):
         if len({name for name, _ in attrs}) < len(attrs):

@@ -270,7 +270,7 @@ def test_what_cannot_be_asked_is_told_at_once(wrong, message):
 
 
 def test_a_run_knows_which_paper_it_is_of(run, tmp_path):
-    assert reproductions.report_of(run) is veracity_run.report
+    assert reproductions.report_of(run).args == (veracity_run.report,)
     assert reproductions.report_of(tmp_path) is None
 
 

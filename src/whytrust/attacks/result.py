@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import legible
 from whytrust.attacks import figures
 from whytrust.attacks.ball import Bounds, ends
 from whytrust.core import Floats
@@ -235,7 +236,7 @@ class Attacked:
         turns = Counter((self.class_name(o.clean_label), self.class_name(o.label)) for o in done)
         told = [f"{a} → {b}" + (f" ({count})" if count > 1 else "") for (a, b), count in turns.most_common(4)]
         lines.append(f"  the model says: {', '.join(told)}{', …' if len(turns) > 4 else ''}")
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        return legible.lines(lines + [f"  {note}" for note in self.notes])
 
     @property
     def notes(self) -> tuple[str, ...]:

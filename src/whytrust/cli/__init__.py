@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import NoReturn
 
 import whytrust
 from whytrust.cli import catalogue, explaining, fooling, judging, picking, reproducing, runs, training, trusting
+from whytrust.cli.screen import Screen, complain
 from whytrust.memory import keep_freed
 
 
@@ -22,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        return int(options.run(options))
+        with redirect_stdout(Screen(sys.stdout)):
+            return int(options.run(options))
     except KeyboardInterrupt:
         print("whytrust: interrupted", file=sys.stderr)
         return 130
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except (ValueError, TypeError, ImportError, OSError) as error:
-        print(f"whytrust: {' '.join(str(error).split())}", file=sys.stderr)
+        complain(str(error))
         return 2
 
 

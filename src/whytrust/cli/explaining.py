@@ -10,6 +10,7 @@ from typing import Any
 
 from whytrust import api, inputs, loading
 from whytrust.cli import reading
+from whytrust.cli.screen import complain
 from whytrust.explanation import Explanation, Gallery
 
 
@@ -70,7 +71,7 @@ def _explain(options: argparse.Namespace) -> int:
         found = api.explain(model, item, method, options.target, seed=options.seed, **given)
     except api.SomeFailed as failed:
         for index, error in failed.errors.items():
-            print(f"whytrust: input {index}: {' '.join(str(error).split())}", file=sys.stderr)
+            complain(f"input {index}: {error}")
         found, code = [e for e in failed.explanations if e is not None], 1
     _show([replace(e, source=source or e.source) for e in _flat(found)], options)
     return code

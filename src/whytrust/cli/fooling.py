@@ -14,8 +14,10 @@ from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
+from whytrust.cli.screen import complain
 from whytrust.fooling import CONTROLS, VARIANTS, Fooled, fool
 from whytrust.language import SOURCES
+from whytrust.legible import lines
 from whytrust.swapping import RULES
 
 
@@ -120,7 +122,7 @@ def _show(found: Fooled, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found.to_json()))
     else:
-        print(found if not options.html else "\n".join(found.verdicts()))
+        print(found if not options.html else lines(found.verdicts()))
     for one in found.findings["failures"] if options.html or options.json else ():
-        print(f"whytrust: text {one['case']} failed: {one['error']}", file=sys.stderr)
+        complain(f"text {one['case']} failed: {one['error']}")
     return 1 if found.findings["cases"]["failed"] else 0

@@ -11,6 +11,7 @@ from typing import Any
 from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.engines import add_engine_options, chosen
+from whytrust.cli.screen import complain
 from whytrust.picking import METHODS, Picked, pick
 
 ENDINGS = (".html", ".htm", ".png", ".svg", ".pdf", ".json")
@@ -66,7 +67,7 @@ def _pick(options: argparse.Namespace) -> int:
                  describe=None if options.describe is None else [one.strip() for one in options.describe.split(",")],
                  out=options.folder, jobs=chosen(options), **given)
     for index, error in found.failed.items():
-        print(f"whytrust: {called[index] or items[index]}: {error}", file=sys.stderr)
+        complain(f"{called[index] or items[index]}: {error}")
     _show(found.renamed(called), options)
     return 1 if found.failed else 0
 

@@ -164,7 +164,7 @@ def _entries(path: Path, given: dict[str, Any]) -> tuple[list[Any], list[str]]:
     if kind == ".txt":
         lines = inputs.read_text(path).splitlines()
         kept = [(i + 1, line) for i, line in enumerate(lines) if line.strip()]
-        return [line for _, line in kept], [f"{path.name}, line {i}" for i, _ in kept]
+        return [inputs.Said(line) for _, line in kept], [f"{path.name}, line {i}" for i, _ in kept]
     if kind == ".npy":
         array = np.load(path, allow_pickle=False)
         if array.ndim < 2:
@@ -211,7 +211,8 @@ def column(path: Path, name: str | None) -> list[Any]:
     if name is not None:
         if name not in first:
             raise ValueError(f"--column must be one of {', '.join(first)}, got {name!r}{near(name, first)}")
-        return [str(one) for one in rest.iloc[:, first.index(name)]]
+        return [inputs.Said(one) for one in rest.iloc[:, first.index(name)]]
     labelled = any(not isinstance(number(cell), str) or (len(first[0].split()) > 1 and cell in set(rest.iloc[:, i]))
                    for i, cell in enumerate(first) if i and cell.strip())
-    return [str(one) for one in (rows if labelled or len(first[0].split()) >= PROSE else rest).iloc[:, 0]]
+    texts = rows if labelled or len(first[0].split()) >= PROSE else rest
+    return [inputs.Said(one) for one in texts.iloc[:, 0]]

@@ -19,6 +19,7 @@ from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
 from whytrust.report.export import export
+from whytrust.shards import NAME
 from whytrust.store import Store
 from whytrust.studies import reproductions, spec
 from whytrust.studies.presets import PRESETS
@@ -76,7 +77,7 @@ def _audit(options: argparse.Namespace) -> int:
     if options.explainers is not None:
         changes["explainers"] = spec.listed(options.explainers, options.spec)
     study = spec.load(options.spec, changes, trust_pickle=options.trust_pickle, device=options.device)
-    folder = options.out or f"runs/{Path(options.spec).stem}"
+    folder = options.out or f"runs/{_name(options.spec)}"
     if options.dry_run:
         expected = auditing.estimate(study, chosen(options))
         print(json.dumps(expected) if options.json else _expectation(expected))
@@ -96,6 +97,14 @@ def _audit(options: argparse.Namespace) -> int:
     else:
         print(f"{found}\nThe page with pictures: {page.resolve()}")
     return 1 if found.findings["counts"]["failed"] else 0
+
+
+def _name(spec: str) -> str:
+    """What a run is called that was given no folder."""
+    name = Path(spec).stem
+    if not NAME.fullmatch(name):
+        raise ValueError(f"a run is called as its spec, and {name!r} is no name of letters, digits, _ . -; say --out FOLDER")
+    return name
 
 
 def safe(folder: str) -> str:

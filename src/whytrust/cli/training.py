@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from whytrust.cli.screen import complain
 from whytrust.core import near
 from whytrust.store import plain
 from whytrust.studies.songs import SPLITS, synthesised
@@ -121,7 +122,7 @@ def _train_detector(options: argparse.Namespace) -> int:
 
 
 def _left_out(problem: str) -> None:
-    print(f"whytrust: a song is left out: {problem}", file=sys.stderr)
+    complain(f"a song is left out: {problem}")
 
 
 def _same(options: argparse.Namespace) -> str:

@@ -14,6 +14,7 @@ from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
+from whytrust.legible import lines
 from whytrust.models import demos
 from whytrust.trusting import EXPERIMENTS, Trust, trust
 
@@ -118,7 +119,7 @@ def _show(found: Trust, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found.to_json()))
     else:
-        print(found if not options.html else "\n".join(found.verdicts()))
+        print(found if not options.html else lines(found.verdicts()))
     return 1 if found.findings["cases"]["failed"] else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
+from whytrust.legible import cut
 from whytrust.pictures import colours, html
 from whytrust.pictures.html import Markup, tag
 from whytrust.pictures.shown import TOP, Shown, error, label, one_line, painted, ranked
@@ -54,6 +55,7 @@ def chart(e: Shown, top: int = TOP) -> Markup:
 
 def fit(text: str, room: float, font: float = FONT) -> str:
     """The text, or its beginning and end around an ellipsis where it is wider than the room."""
+    text = cut(text)
     if text_width(text, font) <= room:
         return text
     for kept in range(len(text) - 1, 1, -1):

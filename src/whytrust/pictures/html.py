@@ -8,6 +8,8 @@ import math
 import re
 from collections.abc import Iterable
 
+from whytrust.legible import seen
+
 TAGS = frozenset({
     "html", "head", "meta", "title", "style", "body", "main", "header", "footer", "section", "article", "figure",
     "figcaption", "div", "span", "p", "h1", "h2", "h3", "h4", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody",
@@ -21,6 +23,8 @@ VOID = frozenset({"meta", "img", "input", "wbr"})
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _WITHIN = re.compile(r"#[A-Za-z][A-Za-z0-9_-]*")
+_LOOK = re.compile(r"(?:[a-z-]+:[#a-z0-9.,%() -]+(?:;|$))+", re.IGNORECASE)
+_STYLED = re.compile(r' style="([^"]*)"')
 _SENDS = ("action", "formaction", "srcdoc", "ping", "background", "poster", "srcset")
 
 
@@ -35,8 +39,11 @@ Value = str | int | float | bool | None
 
 
 def clean(text: str) -> str:
-    """Characters that HTML or UTF-8 cannot hold (NUL, lone surrogates …) become the replacement character."""
-    return _UNFIT.sub("\ufffd", text)
+    """Characters that HTML or UTF-8 cannot hold (NUL, lone surrogates …) become the replacement character.
+
+    Those that would turn or hide the words around them are written out.
+    """
+    return _UNFIT.sub("\ufffd", seen(text))
 
 
 def escape(text: object) -> Markup:
@@ -79,12 +86,46 @@ def script(code: str) -> Markup:
     return Markup(f"<script>{code}</script>")
 
 
-def allowed(code: str) -> Markup:
-    """The element that has a browser refuse every request and every script but this one, should anything slip through."""
-    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
-    rules = ("default-src 'none'; img-src data:; media-src data: blob:; style-src 'unsafe-inline'; "
-             f"script-src 'sha256-{digest}'")
-    return tag("meta", http_equiv="Content-Security-Policy", content=rules)
+def document(title: str, css: str, *body: Child, code: str = "") -> str:
+    """A whole page that needs nothing else, under a policy that lets it do no more than it does."""
+    held, looks = _by_look(join(body))
+    rules = css + looks
+    if code:
+        held = join([held, script(code)])
+    head = tag("head", tag("meta", charset="utf-8"), tag("meta", http_equiv="Content-Security-Policy",
+                                                         content=policy(held, rules, code)),
+               tag("meta", name="referrer", content="no-referrer"), tag("title", title),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(rules))
+    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", held), lang="en") + "\n"
+
+
+def policy(held: Markup, css: str, code: str) -> str:
+    """What a browser is to refuse, should anything slip through: all but this style, this script, and what the page holds."""
+    pictures, sounds = "<img" in held or "<image" in held, "<audio" in held  # text of the data has no bare <
+    rules = ["default-src 'none'", f"style-src {_digest(css)}"]
+    rules += [f"script-src {_digest(code)}"] if code else ["script-src 'none'"]
+    rules += ["img-src data:"] if pictures else []
+    rules += ["media-src data: blob:" if code else "media-src data:"] if sounds else []  # the script cuts parts out of sounds
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def _by_look(held: Markup) -> tuple[Markup, str]:
+    """Style attributes as rules of the style sheet, for the policy allows none of them: it could not tell ours from others'."""
+    looks: dict[str, int] = {}
+
+    def named(found: re.Match[str]) -> str:
+        return f' data-look="{looks.setdefault(found[1], len(looks))}"'
+
+    text = Markup(_STYLED.sub(named, held))  # quotes of the data are escaped: what stands in quotes is an attribute
+    return text, "".join(f'[data-look="{number}"] {{ {_weighty(look)} }}\n' for look, number in looks.items())
+
+
+def _weighty(look: str) -> str:
+    return " ".join(f"{rule} !important;" for rule in look.split(";") if rule)
 
 
 def number(value: float) -> str:
@@ -105,6 +146,8 @@ def _attribute(key: str, value: Value) -> str:
     inside = text.startswith(("data:image/png;", "data:audio/wav;")) or (name == "href" and _WITHIN.fullmatch(text))
     if name in ("src", "href") and not inside:
         raise ValueError(f"a page holds what it shows: {name} must be a data URI or a place on the page, got {text[:40]!r}")
-    if name == "style" and "url(" in text.lower():
+    if "url(" in text.lower() and name in ("style", "fill", "stroke", "filter", "mask", "clip-path", "cursor"):
         raise ValueError("a page's style must not hold an address")
+    if name == "style" and not _LOOK.fullmatch(text):
+        raise ValueError(f"a style must be plain, such as width:5%;color:#333, got {text[:40]!r}")
     return f' {name}="{escape(text)}"'

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from whytrust.core import Floats, need
+from whytrust.legible import cut
 from whytrust.pictures import colours
 from whytrust.pictures.html import clean
 from whytrust.pictures.shown import FAINT
@@ -55,8 +56,8 @@ def width(text: str, points: float) -> float:
 
 def fit(text: str, room: float, points: float) -> str:
     """The text, or its beginning and end around an ellipsis where it is wider than the room."""
+    text = short = cut(text)
     kept = len(text)
-    short = text
     while width(short, points) > room and kept > 1:
         kept -= 1
         end = kept // 3

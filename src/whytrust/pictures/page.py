@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from whytrust.pictures import scenes
+from whytrust.pictures import html, scenes
 from whytrust.pictures.bars import chart
 from whytrust.pictures.html import Markup, join, stylesheet, tag
 from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, question, ranked, said_at_first, signed
@@ -14,11 +14,8 @@ from whytrust.pictures.styles import FRAGMENT, PAGE
 
 def document(explanations: Sequence[Shown], title: str, style: str = "signed") -> str:
     """A whole page; style="positive" shows of an image only the parts that speak for the target."""
-    head = tag("head", tag("meta", charset="utf-8"), tag("title", title), stylesheet(PAGE + FRAGMENT),
-               tag("meta", name="viewport", content="width=device-width, initial-scale=1"))
-    body = tag("body", tag("main", tag("header", tag("h1", tag("bdi", title))), *_groups(explanations, style), _foot(),
-                           class_="whytrust"))
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    header = tag("header", tag("h1", tag("bdi", title)))
+    return html.document(title, PAGE + FRAGMENT, tag("main", header, *_groups(explanations, style), _foot(), class_="whytrust"))
 
 
 def fragment(explanations: Sequence[Shown], style: str = "signed") -> str:

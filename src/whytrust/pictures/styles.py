@@ -17,6 +17,7 @@ _RULES = f"""
 & h1 {{ font-size: 1.7em; line-height: 1.25; margin: 0 0 .6em; font-weight: 650; }}
 & h2 {{ font-size: 1.25em; line-height: 1.3; margin: 0; font-weight: 650; color: inherit; }}
 & h3 {{ font-size: 1em; margin: 1.3em 0 .4em; font-weight: 650; color: inherit; }}
+& h1, & h2, & h3 {{ max-height: 8em; overflow-y: auto; }}
 & p {{ margin: .4em 0; }}
 & .card {{ background: #fff; border: 1px solid #d5d9df; border-radius: 10px; padding: 18px; margin: 0 0 18px;
   min-width: 0; container-type: inline-size; }}
@@ -72,9 +73,10 @@ _RULES = f"""
   font-weight: 400; white-space: normal; max-width: none; }}
 & thead th {{ font-weight: 650; }}
 & .number, & .value {{ font-variant-numeric: tabular-nums; }}
-& .facts th {{ width: 15em; max-width: 45%; }}
+& .facts th {{ width: 15em; max-width: 18em; }}
 & .facts .number {{ font-weight: 650; min-width: 5em; padding-inline-end: 1.4em; }}
 & table {{ overflow-wrap: break-word; }}
+& th, & td {{ max-width: 34em; }}
 & .wide {{ overflow-x: auto; }}
 & .wide .number {{ white-space: nowrap; }}
 & .track {{ display: inline-block; position: relative; overflow: hidden; width: 64px; height: .8em; margin-inline-end: .5em;

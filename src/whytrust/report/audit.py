@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import legible
 from whytrust.report import page
 from whytrust.report.findings import findings
+from whytrust.report.records import understood
 from whytrust.report.shown import Shown, shown
 from whytrust.store import Store
 
@@ -34,7 +36,8 @@ class Audit:
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Every number, as plain data."""
-        return findings(self.store)
+        with understood(self.store.folder):
+            return findings(self.store)
 
     def to_json(self) -> dict[str, Any]:
         """Every number, as plain data: rates with intervals, comparisons, verdicts, curves, settings."""
@@ -74,7 +77,9 @@ class Audit:
 
     def save_html(self, path: str | os.PathLike[str] = "audit.html") -> Path:
         """Write one page that holds all it shows."""
-        return page.save(Path(path), self.findings, self.gallery())
+        found = self.findings
+        with understood(self.store.folder):
+            return page.save(Path(path), found, self.gallery())
 
     def __repr__(self) -> str:
         """One line."""
@@ -89,7 +94,7 @@ class Audit:
         columns = {heading: measures[name]["rates"] for name, heading in shown.items() if name in measures}
         said = {row["name"]: row["words"] for row in found["verdicts"]}
         names = [contender["name"] for contender in found["contenders"]]
-        wide = max(map(len, names)) + 2
+        wide = legible.width(names) + 2
         lines = [f"{found['title']} {counts['adversaries']} of {counts['inputs']} inputs were fooled"
                  + (f", {counts['failed']} failed" if counts["failed"] else "")
                  + ".",
@@ -107,7 +112,7 @@ class Audit:
             lines.append(f"  {name} failed on {failed['count']} inputs; the first: {failed['first']}")
         if counts["failed"]:
             lines.append(f"  the first failed input, {found['failures'][0]['name']}: {found['failures'][0]['error']}")
-        return "\n".join(lines + [f"  {problem}" for problem in found["problems"]])
+        return legible.lines(lines + [f"  {problem}" for problem in found["problems"]])
 
 
 def _told(rate: dict[str, Any] | None) -> str:

@@ -111,6 +111,7 @@ def drawing(lines: Sequence[Line], ticks: Sequence[tuple[int, str]], places: int
 
 def _grid(frame: Frame, ticks: Sequence[tuple[int, str]], below: str, above: str, say: Say) -> Markup:
     end, floor = frame.width - frame.right, frame.y(frame.low)
+    below, above = (fit(words, frame.width - 8, frame.font - 1) for words in (below, above))
     pieces = [tag("text", above, x=2, y=14)]
     for share in _rulers(frame.low, frame.high):
         y = frame.y(share)
@@ -128,7 +129,7 @@ def _grid(frame: Frame, ticks: Sequence[tuple[int, str]], below: str, above: str
 
 def _rulers(low: float, high: float) -> list[float]:
     steps = (0.05, *(digit * 10.0 ** power for power in range(-1, 16) for digit in (1, 2.5, 5)))
-    step = next(s for s in steps if (high - low) / s <= 5.01)
+    step = next((s for s in steps if (high - low) / s <= 5.01), (high - low) / 5)
     return [round(low + step * i, 4) for i in range(round((high - low) / step) + 1)]
 
 

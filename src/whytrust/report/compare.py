@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from whytrust import stats
+from whytrust import legible, stats
 from whytrust.report.findings import findings
-from whytrust.report.outcomes import FULL, Outcomes, Record, outcomes
-from whytrust.report.slim import slim
+from whytrust.report.outcomes import FULL, Outcomes, outcomes
+from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
 
 def compared(first: Store, second: Store) -> dict[str, Any]:
     """The second run minus the first, contender by contender: on the cases that both have, where there are any."""
-    one, other = findings(first), findings(second)
     tried = [_by_case(store) for store in (first, second)]
+    one, other = (_found(store) for store in (first, second))
     same_inputs = bool(set(tried[0][1]) & set(tried[1][1]))
     rows = []
     for contender in one["contenders"]:
@@ -34,9 +34,14 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
             "settings": _settings(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
 
 
+def _found(store: Store) -> dict[str, Any]:
+    with understood(store.folder):
+        return findings(store)
+
+
 def _by_case(store: Store) -> tuple[Outcomes, dict[str, int]]:
-    records: list[Record] = list(slim(store.records()))
-    tried = outcomes(records, FULL, store.manifest.get("about", {}).get("explainers", ()))
+    with understood(store.folder):
+        tried = outcomes(records_of(store), FULL, store.manifest.get("about", {}).get("explainers", ()))
     return tried, {f"{case['case']} {case.get('digest')}": i for i, case in enumerate(tried.cases)}
 
 
@@ -89,7 +94,7 @@ def told(result: Mapping[str, Any]) -> str:
     how = (f"case by case on {shared} inputs that both have" if result["paired"] else
            "no inputs in common, so only the rates are compared")
     lines = [f"{result['second']} minus {result['first']} ({how}); flips, all k"]
-    wide = max((len(row["name"]) for row in result["rows"]), default=0) + 2
+    wide = legible.width(row["name"] for row in result["rows"]) + 2
     lines += [f"  {row['name']:{wide}}{row['first']['value']:.3f} → {row['second']['value']:.3f}   "
               + (f"{row['value']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}), " if row["n"] else "") + row["words"]
               + (f"; verdict: {row['verdicts'][0]} → {row['verdicts'][1]}" if row["verdicts"][0] != row["verdicts"][1] else "")
@@ -98,4 +103,4 @@ def told(result: Mapping[str, Any]) -> str:
         if result[which]:
             lines.append(f"  only in the {label}: {', '.join(result[which])}")
     lines += [f"  settings: {s['key']} was {s['first']!r}, is {s['second']!r}" for s in result["settings"]]
-    return "\n".join(lines)
+    return legible.lines(lines)

@@ -15,7 +15,7 @@ from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, known_mean, laid_out, outcomes
-from whytrust.report.slim import slim
+from whytrust.report.records import records_of
 from whytrust.report.strengths import strengths_of
 from whytrust.report.words import termed
 from whytrust.store import Store
@@ -55,7 +55,7 @@ Plain = dict[str, Any]
 
 def findings(store: Store) -> Plain:
     """All that can be said of a run, whether it is finished or not."""
-    manifest, records = store.manifest, list(slim(store.records()))
+    manifest, records = store.manifest, records_of(store)
     about: Mapping[str, Any] = manifest.get("about", {})
     tried = outcomes(records, FULL, about.get("explainers", ()))
     if not tried.cases:

@@ -10,7 +10,7 @@ from typing import Any
 from whytrust import stats
 from whytrust.core import near
 from whytrust.report.outcomes import FULL, Outcomes, outcomes
-from whytrust.report.slim import slim
+from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
 HOLDS, FAILS, UNDECIDED = 0, 1, 2
@@ -37,7 +37,8 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
     one, or so small (within ± .05) that it is as good as none. Else it is undecided.
     """
     manifest = store.manifest
-    tried = outcomes(list(slim(store.records())), FULL, manifest.get("about", {}).get("explainers", ()))
+    with understood(store.folder):
+        tried = outcomes(records_of(store), FULL, manifest.get("about", {}).get("explainers", ()))
     if not tried.cases:
         raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none; see `whytrust report`")
     asked = [_parsed(text, tried) for text in requirements]

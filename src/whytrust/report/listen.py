@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.pictures import raster
-from whytrust.pictures.html import Markup, number, tag
+from whytrust.pictures.html import Markup, clean, number, tag
 from whytrust.report.sound import Sound, Waves, waves
 from whytrust.report.words import count
 
@@ -63,7 +63,7 @@ def listening(sound: Sound, played: Waves | None, names: Sequence[str], title: s
     cut: dict[str, Any] = {} if sound.hertz is None or not parts else {
         "data_seconds": repr(sound.seconds), "data_hertz": " ".join(number(hz) for hz in sound.hertz),
         "data_bands": sound.labels.shape[1], "data_cells": runs(sound.labels),
-        "data_names": json.dumps(list(names), ensure_ascii=False)}
+        "data_names": json.dumps([clean(name) for name in names], ensure_ascii=False)}
     said = _quieter(played) + ("" if parts else " Parts cannot be played: which frequencies the bands stand for is not known.")
     return tag("div", tag("div", *players, class_="heard"), tag("p", said, class_="aside"), class_="listen", role="group",
                aria_label=f"Listen: {title}", data_rate=played.rate, **cut)

@@ -104,7 +104,7 @@ def _flips(trials: Sequence[Trial], names: Sequence[str], judge: str, label: str
     goal = "any other label" if judge == "any" else "the label that the attack led to"
     dims = [trial["k"][-1] for trial in trials]
     whole = Measured(f"flips to {goal}, mean over k = 1 … d − 1", grain=1 / max(float(np.median(dims)) - 1, 1) if dims else 1.0)
-    whole.chance = np.array([trial["random_variance"][judge] for trial in trials])
+    whole.chance = np.array([trial["random_variance"][judge] for trial in trials], dtype=np.float64)
     best = {k: Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
             for k in KS}
     for name in (*names, *BASELINES):

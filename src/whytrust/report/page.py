@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from whytrust.pictures import html
-from whytrust.pictures.html import join, stylesheet, tag
+from whytrust.pictures.html import join, tag
 from whytrust.pictures.styles import FRAGMENT, PAGE
 from whytrust.report.absences import absences
 from whytrust.report.agreement import agreement
@@ -32,15 +32,13 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
     model, these inputs and this attack, as the page itself says.
     """
     title = str(findings.get("title") or "Audit of explanations")
-    head = tag("head", tag("meta", charset="utf-8"), html.allowed(SCRIPT), tag("title", title),
-               tag("meta", name="viewport", content="width=device-width, initial-scale=1"), stylesheet(PAGE + FRAGMENT + AUDIT))
     sections = [verdict_table(findings), flip_curves(findings), absences(findings), directions(findings), recovery(findings),
                 fidelity(findings), metrics(findings), agreement(findings), attack(findings), gallery(findings, cases),
                 pairs(findings), repeat(findings), failures(findings), caveats(findings)]
     main = tag("main", tag("header", tag("h1", tag("bdi", title)), lead(findings)), join(sections), foot(findings),
                class_="whytrust audit", id="main")
-    body = tag("body", tag("a", "Skip to the verdict", href="#verdicts", class_="skip"), main, html.script(SCRIPT))
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    skip = tag("a", "Skip to the verdict", href="#verdicts", class_="skip")
+    return html.document(title, PAGE + FRAGMENT + AUDIT, skip, main, code=SCRIPT)
 
 
 def save(path: str | Path, findings: Findings, cases: Sequence[Shown] = ()) -> Path:

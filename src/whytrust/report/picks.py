@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats, need
 from whytrust.coverage import GREEDY, Pick
-from whytrust.pictures import bars, lettering, plots, raster, scenes
+from whytrust.pictures import bars, html, lettering, plots, raster, scenes
 from whytrust.pictures import shown as pictures
 from whytrust.pictures.html import Markup, clean, join, number, stylesheet, tag
 from whytrust.pictures.styles import FRAGMENT, PAGE
@@ -66,13 +66,9 @@ class Shown:
 
 def document(found: Shown) -> str:
     """A whole page. It misleads where it is read as all that the model does: it shows what explanations of these inputs say."""
-    title = _title(found)
-    head = tag("head", tag("meta", charset="utf-8"), tag("title", title),
-               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               stylesheet(PAGE + FRAGMENT + AUDIT + PICKS))
     main = tag("main", *_content(found), class_="whytrust audit picks", id="main")
-    body = tag("body", tag("a", "Skip to the explanations", href="#pick-1", class_="skip"), main)
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    skip = tag("a", "Skip to the explanations", href="#pick-1", class_="skip")
+    return html.document(_title(found), PAGE + FRAGMENT + AUDIT + PICKS, skip, main)
 
 
 def fragment(found: Shown) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-DROPPED = {"parts", "digest", "channels_first"}
+DROPPED = {"parts", "channels_first"}
 DROPPED_OF_TRIALS = {"scores", "order", "magnitude", "magnitude_mean", "searched", "label"}
 ALONE = {"sound", "text", "columns"}
 """Of these a report asks only whether they are there."""

@@ -176,7 +176,8 @@ def _change(change: Floats) -> tuple[Pixels, str]:
 
 def _seconds(length: float) -> list[tuple[float, str]]:
     step = next((s for s in STEPS if length / s <= 4.5), length)
-    return [(i * step / length, f"{figures(i * step)} s" if i else "0") for i in range(int(length / step + 1e-9) + 1)]
+    marks = range(int(length / step + 1e-9) + 1)
+    return [(min(i * step / length, 1.0), f"{figures(i * step)} s" if i else "0") for i in marks]
 
 
 def _hertz(value: float) -> str:

@@ -37,12 +37,13 @@ _RULES = f"""
 & .badge + .badge {{ margin-top: 3px; }}
 & .named {{ display: flex; align-items: center; gap: 6px; }}
 & .named .sign {{ flex: none; margin: 0; }}
-& .named bdi {{ min-width: 0; overflow-wrap: break-word; }}
+& .named bdi {{ min-width: 0; overflow-wrap: break-word; max-height: 9em; overflow-y: auto; }}
+& .verdicts .about, & .verdicts .why {{ max-height: 12em; overflow-y: auto; }}
 & .verdicts .rate {{ display: block; width: 62px; text-align: end; font-weight: 650; font-variant-numeric: tabular-nums;
   line-height: 1.25; }}
 & .verdicts .range {{ font-size: .78em; white-space: nowrap; }}
-& .badge {{ display: inline-block; margin-inline-end: .4em; border-radius: 4px; padding: .12em .55em; font-weight: 650;
-  font-size: .92em; line-height: 1.4;
+& .badge {{ display: inline-block; max-width: 100%; margin-inline-end: .4em; border-radius: 4px; padding: .12em .55em;
+  font-weight: 650; font-size: .92em; line-height: 1.4;
   border: 1.5px solid transparent; }}
 & .badge-sign {{ margin-inline-end: .45em; }}
 & .rules .badge-sign {{ margin: 0; }}
@@ -90,6 +91,7 @@ _RULES = f"""
 & .panels {{ display: grid; gap: 8px 36px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 290px), 1fr)); }}
 & .panels.fits {{ grid-template-columns: repeat(auto-fit, minmax(min(100%, 290px), 500px)); }}
 & .panels h3 {{ margin: .6em 0 .3em; }}
+& .stacks {{ table-layout: fixed; }}
 & .stacks th {{ width: 42%; border: 0; padding: 2px 8px 2px 0; vertical-align: middle; font-size: .93em; line-height: 1.2; }}
 & .stacks td {{ border: 0; padding: 2px 0; vertical-align: middle; }}
 & .stacks .baseline th {{ color: #57606a; padding-top: 10px; }}

@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from whytrust import legible
 from whytrust.pictures import html
 from whytrust.pictures.bars import fit, text_width
-from whytrust.pictures.html import Markup, stylesheet, tag
+from whytrust.pictures.html import Markup, tag
 from whytrust.pictures.shown import figures
 from whytrust.pictures.styles import FRAGMENT, PAGE
 from whytrust.report.chart import Line, Say, drawing
@@ -64,12 +65,9 @@ def document(found: Findings) -> str:
 
 def whole(title: str, sections: Sequence[Markup | None], style: str = "") -> str:
     """Sections as a page without scripts; `style` has further rules."""
-    head = tag("head", tag("meta", charset="utf-8"), html.allowed(""), tag("title", title),
-               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               stylesheet(PAGE + FRAGMENT + AUDIT + STYLE.replace("&", ".whytrust") + style))
-    body = tag("body", tag("a", "Skip to the answer", href="#answer", class_="skip"),
-               tag("main", *sections, class_="whytrust audit", id="main"))
-    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
+    return html.document(title, PAGE + FRAGMENT + AUDIT + STYLE.replace("&", ".whytrust") + style,
+                         tag("a", "Skip to the answer", href="#answer", class_="skip"),
+                         tag("main", *sections, class_="whytrust audit", id="main"))
 
 
 def content(found: Findings) -> list[Markup | None]:
@@ -249,7 +247,8 @@ def _bars(one: Mapping[str, Any], narrow: bool) -> Markup:
                          for b in bounds if b is not None)]
         pieces.append(tag("text", told, x=max(x(share), x(bounds[1] or 0.0)) + 8, y=y + 14, font_size=font))
     height = len(rows) * high + 26
-    pieces.append(tag("text", str(one["y_label"]), x=left, y=height - 6, font_size=font - 1, class_="soft"))
+    below = fit(str(one["y_label"]), wide - left, font - 1)
+    pieces.append(tag("text", below, x=left, y=height - 6, font_size=font - 1, class_="soft"))
     spoken = f"{one['title']}: " + "; ".join(f"{name} {say(value)}" for name, value, *_ in rows)
     return tag("svg", *pieces, viewBox=f"0 0 {html.number(wide)} {html.number(height)}", role="img", aria_label=spoken,
                class_="bars narrow" if narrow else "bars roomy")
@@ -269,9 +268,9 @@ def told(found: Findings) -> str:
     if found["failures"]:
         first = found["failures"][0]
         lines += ["", f"  {count(len(found['failures']), 'failure')}; the first, {first['case']}: {first['error']}"]
-    return "\n".join(lines)
+    return legible.lines(lines)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    wide = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(len(row) for row in rows))]
+    wide = [legible.width(row[i] for row in rows if i < len(row)) for i in range(max(len(row) for row in rows))]
     return ["  " + "  ".join(f"{c:<{wide[i]}}" for i, c in enumerate(row)).rstrip() for row in rows]

@@ -21,7 +21,7 @@ from whytrust.models.hearing import Hearing
 from whytrust.models.songs import RATE, SongSet, Stretches, sung_frames
 from whytrust.models.training import Schedule, train
 from whytrust.studies.detector_picture import draw
-from whytrust.studies.published import table
+from whytrust.studies.markdown import table
 from whytrust.studies.songs import jamendo, readable, synthesised
 
 PUBLISHED = {"error": (11.54, 0.96), "recall": (89.61, 1.71), "specificity": (87.46, 1.00)}

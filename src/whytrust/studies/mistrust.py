@@ -88,6 +88,8 @@ def unpacked(digits: str, count: int) -> Flags:
 
 def tables(records: Sequence[Mapping[str, Any]], rounds: int) -> tuple[Flags, dict[str, Flags]]:
     """(rounds, predictions): what is true, and what the reader of each explainer said, with one who trusts everything."""
+    if type(rounds) is not int or rounds < 1:
+        raise ValueError(f"a run of readers must have at least one round, got {rounds!r:.40}; it was changed since it was made")
     truly = np.array([unpacked(r["truly"], rounds) for r in records]).T
     names = list(records[0]["trusts"])
     said = {name: np.array([unpacked(r["trusts"][name], rounds) for r in records]).T for name in names}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from whytrust.studies.markdown import inert, table
+
 CITATION = ("K. Hoedt, V. Praher, A. Flexer, G. Widmer: Constructing adversarial examples to investigate the plausibility of "
             "explanations in deep audio and image classifiers. Neural Computing and Applications, 2022")
 NETS = ("AlexNet", "VGG16", "ResNet-50", "DenseNet161", "Inception v3")
@@ -93,7 +95,7 @@ def told(found: Found, pictures: Sequence[str] = ()) -> str:
              + (f", {short} are not: every number below is of those that are" if short else "")
              + f"; {cases['failed']} failed{_reason(found)}. Rates are in per cent with their 95 % interval. “{ALL}” counts an "
              "image once, however many nets saw it.", "", f"Published: {found['paper']}."]
-    lines += [f"\n**{problem}**" for problem in found["problems"]]
+    lines += [f"\n**{inert(problem)}**" for problem in found["problems"]]
     lines += ["", *_claims(found), "", *_different(found)] if found["claims"] else []
     for name, section in SECTIONS.items():
         if name in found:
@@ -104,13 +106,7 @@ def told(found: Found, pictures: Sequence[str] = ()) -> str:
 
 
 def _reason(found: Found) -> str:
-    return f" (the first: {found['failures'][0]['case']}, {found['failures'][0]['error']})" if found["failures"] else ""
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in
-            (header, ["---"] * len(header), *rows)]
+    return f" (the first: {found['failures'][0]['case']}, {inert(found['failures'][0]['error'])})" if found["failures"] else ""
 
 
 def _nets(found: Found) -> list[str]:

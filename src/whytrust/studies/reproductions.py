@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from whytrust.report.records import understood
 from whytrust.store import Store
 from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 
@@ -15,6 +17,17 @@ REPORTS: dict[str, Report] = {"plausible": reproduce.report, "veracity": veracit
 
 def report_of(folder: str | Path) -> Report | None:
     """How the run in a folder is reported on, finished or not; None where it is no reproduction of a paper."""
+    with understood(folder):
+        found = _report_of(folder)
+    return None if found is None else partial(_reported, found)
+
+
+def _reported(report: Report, folder: Path, as_json: bool, experiment: str) -> str:
+    with understood(folder):
+        return report(folder, as_json, experiment)
+
+
+def _report_of(folder: str | Path) -> Report | None:
     if lime_run.is_reproduction(folder):
         return lime_run.report
     if fragile_run.is_reproduction(folder):

@@ -28,7 +28,7 @@ def is_text(value: Any) -> bool:
 def read(value: Any) -> Any:
     """The text itself, also where it lies in a file of its own."""
     if not isinstance(value, str | os.PathLike) or not reading.source_of(value):
-        return value
+        return str(value) if isinstance(value, reading.Said) else value
     return reading.read_text(Path(value))
 
 
@@ -37,7 +37,7 @@ def lines(path: Path) -> list[str]:
     if not path.is_file():
         raise ValueError(f"inputs names the file {path}, which does not exist")
     found = [line.strip("\r") for line in reading.read_text(path).split("\n")]
-    texts = [line for line in found if line.strip()]
+    texts: list[str] = [reading.Said(line) for line in found if line.strip()]
     if not texts:
         raise ValueError(f"{path} must hold a text a line, got none")
     return texts

@@ -26,7 +26,7 @@ from whytrust.engine import Jobs
 from whytrust.language.sources import candidates_of
 from whytrust.language.written import Candidates
 from whytrust.models import minilm
-from whytrust.studies.published import table
+from whytrust.studies.markdown import table
 from whytrust.swapping.augmenting import FLIPPED, HELD, SKIPPED, Attacks, Attempt, attempts, counted, flipped_texts
 from whytrust.swapping.constraints import Constraint, constraints_of
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from whytrust.studies import veracity_published as published
-from whytrust.studies.published import points, table
+from whytrust.studies.markdown import inert, table
+from whytrust.studies.published import points
 from whytrust.studies.veracity_outcomes import KS, NAMES, cell_name
 from whytrust.studies.veracity_published import DIRECTIONS, SIGNALS
 
@@ -24,7 +25,7 @@ def told(found: Found, pictures: Sequence[str] = ()) -> str:
              + f"; {cases['failed']} failed{_reason(found)}. Rates are in per cent with their 95 % interval. Excerpts of one "
              "song share its perturbation, so intervals and tests count songs.", "",
              "Published: " + " ".join(f"{words}." for words in found["papers"].values())]
-    lines += [f"\n**{problem}**" for problem in found["problems"]]
+    lines += [f"\n**{inert(problem)}**" for problem in found["problems"]]
     lines += ["", *_claims(found), "", *_different(found)] if found["claims"] else []
     for name, section in SECTIONS.items():
         if name in found:
@@ -43,7 +44,7 @@ def _compared(found: Found) -> str:
 
 
 def _reason(found: Found) -> str:
-    return f" (the first: {found['failures'][0]['case']}, {found['failures'][0]['error']})" if found["failures"] else ""
+    return f" (the first: {found['failures'][0]['case']}, {inert(found['failures'][0]['error'])})" if found["failures"] else ""
 
 
 def _cell(rate: Found | None) -> str:
