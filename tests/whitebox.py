@@ -83,9 +83,14 @@ def enumerated(function, d, sampling, kernel, samples):
     return np.linalg.lstsq(design, function(rows) * np.sqrt(weights), rcond=None)[0][1:]
 
 
+def soak():
+    """Whether this is the long form, `make soak`."""
+    return bool(os.environ.get("SOAK"))
+
+
 def examples(count):
     """Hypothesis examples: `count` in the ordinary suite, fifty times as many in `make soak`."""
-    return settings(max_examples=count * (50 if os.environ.get("SOAK") else 1), deadline=None)
+    return settings(max_examples=count * (50 if soak() else 1), deadline=None)
 
 
 COSINE = Kernel("cosine", 0.25)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -77,7 +78,7 @@ class AuditStudy:
         _ = self._truths  # classes that are not the model's are told before anything is done
         judged = {"judged": judged_cases.RECORDS} if self.metrics else {}
         return {"format": FORMAT, "study": "audit", "spec": {**(self.spec or {}), **judged}, "seed": self.seed,
-                "hashes": {"inputs": self._digest(), "model": self.fingerprint(), "background": self._background()},
+                "hashes": {"inputs": self._digests(), "model": self.fingerprint(), "background": self._background()},
                 "shares": list(self.explainers),
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
@@ -100,9 +101,12 @@ class AuditStudy:
         return [Block(f"{start // self.block:05d}", tuple(ids[start:start + self.block]))
                 for start in range(0, len(ids), self.block)]
 
-    def _digest(self) -> str:
-        each = "".join(f"{item.id}{item.source}{item.truth}{item.digest()}" for item in self.data.items)
-        return hashlib.blake2b(each.encode(), digest_size=8).hexdigest()
+    def _digests(self) -> dict[str, str]:
+        """What each input is, by its name, so that one that was changed or renamed since can be named."""
+        times = Counter(item.name for item in self.data.items)
+        return {item.name if times[item.name] == 1 else f"{item.name} ({item.id})":
+                hashlib.blake2b(f"{item.id}{item.source}{item.truth}{item.digest()}".encode(), digest_size=8).hexdigest()
+                for item in self.data.items}
 
     def fingerprint(self) -> str:
         """What the model says of the first inputs that can be read, to three digits: another model rarely says the same."""
