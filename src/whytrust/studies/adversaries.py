@@ -103,7 +103,7 @@ class NearestRow:
     def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
                  on_calls: OnCalls) -> Found:
         """One training row an input, or an error where no training row has another label."""
-        labels = self._labels(model, on_calls)
+        labels = self._labels(model)
         found: Found = {}
         for i, row in enumerate(given):
             try:
@@ -126,12 +126,11 @@ class NearestRow:
         return Adversary(row, self._row(nearest), here, int(labels[nearest]), True,
                          {"target": None, "row": nearest, "l2": float(np.sqrt(distances[nearest]))})
 
-    def _labels(self, model: CheckedModel, on_calls: OnCalls) -> NDArray[np.intp]:
-        """What the model says of every training row; asked once."""
+    def _labels(self, model: CheckedModel) -> NDArray[np.intp]:
+        """What the model says of every training row; asked once in each process, and so no input's calls."""
         if self.labels is None:
             rows = [self._plain(self._row(i)) for i in range(len(self.rows))]
             object.__setattr__(self, "labels", model.labels(model(self._batch(rows))))
-            on_calls(len(rows))
         assert self.labels is not None
         return self.labels
 
