@@ -125,6 +125,8 @@ class Column:
             return value
         if self.storage.whole and value != int(value):
             raise ValueError(wrong + "fit on training data of a float dtype, or round the value")
+        if self.storage.dtype == "float64":  # what a Python float is already
+            return float(value)
         try:
             kept = self.storage.array([int(value) if self.storage.whole else float(value)])[0]
         except (OverflowError, ValueError, TypeError) as error:
