@@ -11,12 +11,12 @@ SOURCE = Path(whytrust.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 # Lower layers first; a module may import its own layer's unit and anything below, never above nor a sibling.
 LAYERS = [
-    {"checked", "memory"},
+    {"checked", "limits", "memory"},
     {"core", "manifests"},
-    {"batches"},
+    {"batches", "files"},
     {"question"},
     {"views", "progress"},
-    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "stats", "store"},
+    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "saved", "stats", "store"},
     {"verdicts", "engine"},
     {"moments", "explanation"},
     {"planting", "readers", "rehearsal", "surrogate"},

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from whytrust import files
 from whytrust.backends.language import CausalModel
 from whytrust.core import MissingExtra, near
 from whytrust.domains.text import sentences, words
@@ -142,10 +143,7 @@ def _pieces(word: str, ngrams: _NGrams) -> list[str]:
 
 def _check_arpa(file: Path) -> None:
     """Refuse a file that is not whole: the library would not raise but end the process."""
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the language model must be a text file in ARPA format, {file} could not be read: {error}") from error
+    lines = [line.strip() for line in files.text(file, "a language model, a text file in ARPA format").splitlines()]
     told = {int(n): int(count) for line in lines for n, count in re.findall(r"^ngram (\d+) ?= ?(\d+)$", line)}
     held, order = dict.fromkeys(told, 0), 0
     for line in lines:

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -22,6 +23,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files, limits
 from whytrust.language.forms import MOST, Opposites, fitting, readings, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
@@ -33,6 +35,8 @@ ROWS = 2048
 """Vectors in memory at once while a file is read, and while all are compared with one."""
 _LINE = 1 << 20
 """Bytes: the longest line. A file without line ends is not in text format."""
+_DIGITS = 16
+"""Of no number of words or of numbers are there so many."""
 _ROUNDING = 1e-4
 """Of a cosine in single precision, by far."""
 
@@ -279,8 +283,8 @@ def _vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
     with _opened(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LINE), b""), 1):
             fields = line.split()
-            if number == 1 and len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
-                promised, dimensions = int(fields[0]), int(fields[1])
+            if number == 1 and len(fields) == 2 and all(field.isdigit() and len(field) < _DIGITS for field in fields):
+                promised, dimensions = map(int, fields)
                 continue
             if not fields:
                 continue
@@ -310,12 +314,28 @@ def _numbers(fields: list[bytes]) -> list[float] | None:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """As it is, or unpacked where its name ends in .gz."""
-    if path.suffix != ".gz":
-        with path.open("rb") as file:
+    with files.opened(path, "word vectors in text format", limits.VECTORS) as file:
+        if path.suffix != ".gz":
             yield file
-        return
-    try:
-        with gzip.open(path) as file:
-            yield file
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} must be a whole gzip file ({error})") from error
+            return
+        try:
+            yield _Unpacked(file, path)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} must be a whole gzip file ({error})") from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """A .gz file that refuses to go on where it unpacks to more than any text would."""
+
+    def __init__(self, packed: IO[bytes], path: Path) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._path, self._left = path, min(limits.UNPACKED * max(path.stat().st_size, limits.MIB), limits.VECTORS)
+
+    def readline(self, most: int | None = -1) -> bytes:
+        """A line, or so many bytes of it."""
+        found = super().readline(-1 if most is None else most)
+        self._left -= len(found)
+        if self._left < 0:
+            raise ValueError(f"{self._path} must unpack to at most {limits.UNPACKED} times its size, or "
+                             f"{files.size(limits.VECTORS)}, and does to more; unpack it yourself and name what comes out")
+        return found

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from whytrust import files
 from whytrust.core import need
 from whytrust.models.songs import BANDS, FRAME_RATE, FRAMES
 from whytrust.models.songs import REACH as REACH
@@ -131,17 +132,15 @@ def load(path: str | os.PathLike[str]) -> tuple[SingingVoiceNet, dict[str, Any]]
     if not Path(path).is_file():
         raise ValueError(f"{os.fspath(path)} must be the weights of a singing-voice detector, and does not exist; make them "
                          "with: whytrust train singing-voice")
-    try:
-        with library.safe_open(os.fspath(path), framework="pt") as file:
-            about = file.metadata() or {}
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (library.SafetensorError, OSError) as error:
-        raise ValueError(f"{os.fspath(path)} must be a safetensors file, and cannot be read as one ({error})") from error
+    with files.telling(path, "a safetensors file"), library.safe_open(os.fspath(path), framework="pt") as file:
+        about = file.metadata() or {}
+        names = file.keys()
+        tensors = {name: file.get_tensor(name) for name in names}
     if about.get("format") != FORMAT:
         raise ValueError(f"{os.fspath(path)} must hold a singing-voice detector ({FORMAT}), got {about.get('format')!r}; make "
                          "one with: whytrust train singing-voice")
     net = SingingVoiceNet()
-    net.load_state_dict(tensors)
-    facts: dict[str, Any] = json.loads(about["facts"])
+    with files.telling(path, "a singing-voice detector as whytrust train singing-voice writes it"):
+        net.load_state_dict(tensors)
+        facts: dict[str, Any] = dict(json.loads(about["facts"]))
     return net.eval(), facts

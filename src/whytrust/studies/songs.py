@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whytrust import files
 from whytrust.domains import audio
 from whytrust.models.songs import FRAME_RATE, FRAMES, RATE, Song, Songs, SongSet, Stretches, Wave
 from whytrust.models.songs import synthesised as pieces
@@ -117,8 +118,8 @@ def _chosen(songs: Songs, numbers: Sequence[int], number: int) -> Song:
 
 def _by_name(root: Path, suffixes: Sequence[str]) -> dict[str, list[Path]]:
     found = defaultdict(list)
-    for path in sorted(root.rglob("*")):
-        if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file():
+    for path in files.inside(root, suffixes):
+        if not path.name.startswith(".") and path.is_file():
             found[path.stem].append(path)
     return dict(found)
 
@@ -138,7 +139,7 @@ def _listed(root: Path) -> dict[str, list[_Listed]] | None:
 
 def _lines(path: Path) -> list[_Listed]:
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+    for number, line in enumerate(_said(path, "a list of songs").splitlines(), 1):
         name = Path(line.strip().replace("\\", "/")).name
         # A title may have a dot of its own: only what is the suffix of a sound is taken off.
         if Path(name).suffix.lower() in (*audio.SUFFIXES, ".lab"):
@@ -173,6 +174,10 @@ def _check_apart(parts: dict[str, list[_Listed]]) -> None:
             raise ValueError(f"a song must be in one part of the set, once: {one.name!r} is in {seen[one.name].where} and in "
                              f"{one.where}; take it out of one")
         seen[one.name] = one
+
+
+def _said(path: Path, what: str) -> str:
+    return files.text(path, what, encoding="utf-8-sig", errors="replace")
 
 
 # --- one song ---------------------------------------------------------------------------------------------------------
@@ -233,7 +238,7 @@ class _Line:
 
 def annotated(path: Path, seconds: float) -> Stretches:
     """When somebody sings, from a .lab file that covers a song of so many seconds; else one error with file and line."""
-    texts = enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1)
+    texts = enumerate(_said(path, "a .lab file").splitlines(), 1)
     lines = [_Line.read(f"{path}, line {number}", text) for number, text in texts if text.partition("#")[0].strip()]
     if not lines:
         raise ValueError(f"{path} must have lines 'start end sing|nosing', and is empty")
