@@ -10,6 +10,8 @@ import math
 import os
 import re
 import stat
+import sys
+import threading
 import tomllib
 import warnings
 import zipfile
@@ -53,9 +55,47 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
+_quiet = threading.Lock()
+_hushed: list[int] = []
+
+
 @contextmanager
-def telling(path: Place, what: str) -> Iterator[None]:
-    """Inside, a library reads what somebody else wrote: whatever it raises becomes one error, and it warns nobody."""
+def hushed() -> Iterator[None]:
+    """Inside, nothing reaches standard error: C libraries complain there of files, past Python, and then raise as well."""
+    with _quiet:
+        if not _hushed:
+            _hushed.append(_turned_off())
+        _hushed.append(-1)
+    try:
+        yield
+    finally:
+        with _quiet:
+            _hushed.pop()
+            if len(_hushed) == 1 and (kept := _hushed.pop()) >= 0:  # the last of all threads to leave
+                os.dup2(kept, 2)
+                os.close(kept)
+
+
+def _turned_off() -> int:
+    """Where standard error went; -1 where there is none."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:
+        return -1
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    return kept
+
+
+@contextmanager
+def telling(path: Place, what: str, otherwise: str = "check that it is whole") -> Iterator[None]:
+    """Inside, a library reads what somebody else wrote: whatever it raises becomes one error, and it warns nobody.
+
+    `otherwise` is what to do, where the error does not say that itself.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -63,7 +103,8 @@ def telling(path: Place, what: str) -> Iterator[None]:
         except Exception as error:
             told = " ".join(str(error).split())[:300] or "no reason is given"
             named = "" if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: "
-            raise ValueError(f"{os.fspath(path)} must be {what}: {named}{told}") from error
+            then = "" if "; " in told else f"; {otherwise}"
+            raise ValueError(f"{os.fspath(path)} must be {what}: {named}{told.rstrip('.')}{then}") from error
 
 
 def inside(folder: Place, suffixes: Sequence[str] | None = None) -> list[Path]:

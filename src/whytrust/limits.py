@@ -28,6 +28,8 @@ JSON = 512 * MIB
 """Bytes of a JSON file: an explanation, a gallery, a pick, statistics of a table."""
 PARTS = 1_000_000
 """Parts of one explanation that is read."""
+WEIGHED = 1 << 16
+"""Parts of one input that are hidden one by one or fitted together; gradients have no such limit."""
 VIEW = GIB
 """Bytes of all arrays together that an explanation shows its input by."""
 SPEC = MIB

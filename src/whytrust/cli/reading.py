@@ -207,7 +207,7 @@ def column(path: Path, name: str | None) -> list[Any]:
     first, rest = [str(cell) for cell in rows.iloc[0]], rows.iloc[1:]
     if name is not None:
         if name not in first:
-            raise ValueError(f"--column must be one of {', '.join(first)}, got {name!r}{near(name, first)}")
+            raise ValueError(f"--column must be one of {', '.join(first)[:400]}, got {name!r}{near(name, first)}")
         return [str(one) for one in rest.iloc[:, first.index(name)]]
     labelled = any(not isinstance(number(cell), str) or (len(first[0].split()) > 1 and cell in set(rest.iloc[:, i]))
                    for i, cell in enumerate(first) if i and cell.strip())

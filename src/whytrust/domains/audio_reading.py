@@ -26,7 +26,7 @@ def read(path: str | os.PathLike[str], rate: int | None = None) -> tuple[NDArray
     if not Path(path).is_file():
         raise ValueError(f"a sound file must exist, got {os.fspath(path)!r}, which is no file; check the path")
     what = f"a sound file that libsndfile reads ({', '.join(SUFFIXES)})"
-    with files.telling(path, what), soundfile.SoundFile(os.fspath(path)) as file:
+    with files.telling(path, what), files.hushed(), soundfile.SoundFile(os.fspath(path)) as file:
         own_rate = int(file.samplerate)
         _check_length(file.frames, file.channels)
         wave = np.concatenate([np.empty(0, dtype=np.float32), *_blocks(file)])

@@ -34,7 +34,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any]:
     library, what = need("PIL.Image", "image"), "an image file that Pillow can read"
     files.checked(path, what, limits.IMAGE)
     library.init()
-    with files.telling(path, what), library.open(path, formats=[one for one in FORMATS if one in library.OPEN]) as image:
+    known = [one for one in FORMATS if one in library.OPEN]
+    with files.telling(path, what), files.hushed(), library.open(path, formats=known) as image:
         wide, high = image.size
         if wide * high > limits.PIXELS:
             raise ValueError(f"it must have at most {limits.PIXELS:,} pixels, got {wide} × {high}; make it smaller, or cut it")

@@ -104,7 +104,7 @@ class TableStatistics:
     def load(cls, path: str | Path) -> TableStatistics:
         """Read the JSON file that `save` wrote."""
         data = files.plain(path, "a file that TableStatistics.save wrote")
-        with files.telling(path, "a file that TableStatistics.save wrote (else fit the statistics again and save them)"):
+        with files.telling(path, "a file that TableStatistics.save wrote", "fit the statistics again and save them"):
             return cls.from_json(data)
 
 

@@ -167,5 +167,5 @@ def _set(folder: str, part: str, at: int) -> _Set:
                          for kind, offset, letter, pair in pointers if kind == "!")
     except (ValueError, IndexError, KeyError) as error:
         raise ValueError(f"data.{FILES[part]} in {folder} must be WordNet 3.x's and go with its index; at {at} stands "
-                         f"{' '.join(fields[:6])!r}") from error
+                         f"{' '.join(fields[:6])[:80]!r}") from error
     return _Set(words, similar, opposite)

@@ -43,18 +43,18 @@ def resumed(path: Path, net: Any, optimiser: Any, about: Mapping[str, Any]) -> i
     if not path.is_file():
         return 0
     library = need("safetensors", "torch")
-    what = "the checkpoint of a training (delete it to begin again)"
-    with files.telling(path, what), library.safe_open(os.fspath(path), framework="pt") as file:
+    what = "the checkpoint of a training", "delete it to begin again"
+    with files.telling(path, *what), library.safe_open(os.fspath(path), framework="pt") as file:
         told = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
     if told.get("format") != FORMAT:
         raise ValueError(f"{path} must be the checkpoint of a training ({FORMAT}), got {told.get('format')!r}; delete it to "
                          "begin again")
-    with files.telling(path, what):
+    with files.telling(path, *what):
         kept, done = json.loads(told["about"]), int(told["done"])
         kept = {**kept, "schedule": dict(kept["schedule"])}
     _check_same(path, kept, about)
-    with files.telling(path, what):
+    with files.telling(path, *what):
         net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
         for number, weight in enumerate(net.parameters()):
             moments = {name: tensors[f"adam.{number}.{name}"] for name in _MOMENTS if f"adam.{number}.{name}" in tensors}

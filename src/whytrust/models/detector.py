@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from whytrust import files
 from whytrust.models.hearing import Hearing
-from whytrust.models.singing_voice import SingingVoiceNet, load
+from whytrust.models.singing_voice import REMADE, SingingVoiceNet, load
 from whytrust.models.songs import BANDS, CLASSES, FRAME_RATE, FRAMES, HOP, RATE, REACH, Song, edges_between
 
 
@@ -35,7 +35,7 @@ class Detector:
     def read(cls, path: str | os.PathLike[str]) -> Detector:
         """From the file that `whytrust train singing-voice` writes."""
         net, facts = load(path)
-        with files.telling(path, "a singing-voice detector as whytrust train singing-voice writes it"):
+        with files.telling(path, "a singing-voice detector", REMADE):
             return cls(net, _share(facts["threshold"]), facts)
 
     @cached_property

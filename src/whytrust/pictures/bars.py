@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whytrust.pictures import colours, html
 from whytrust.pictures.html import Markup, tag
-from whytrust.pictures.shown import TOP, Shown, error, label, one_line, painted, ranked
+from whytrust.pictures.shown import TOP, Shown, brief, error, label, one_line, painted, ranked
 
 WIDTH, ROW, FONT = 400.0, 36.0, 13.0
 _EDGE, _BAR_TOP, _BAR = 6.0, 19.0, 11.0
@@ -54,6 +54,7 @@ def chart(e: Shown, top: int = TOP) -> Markup:
 
 def fit(text: str, room: float, font: float = FONT) -> str:
     """The text, or its beginning and end around an ellipsis where it is wider than the room."""
+    text = brief(text)
     if text_width(text, font) <= room:
         return text
     for kept in range(len(text) - 1, 1, -1):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from whytrust.core import Floats, need
 from whytrust.pictures import colours
 from whytrust.pictures.html import clean
-from whytrust.pictures.shown import FAINT
+from whytrust.pictures.shown import FAINT, brief
 from whytrust.views import TextView
 
 DPI = 150
@@ -55,6 +55,7 @@ def width(text: str, points: float) -> float:
 
 def fit(text: str, room: float, points: float) -> str:
     """The text, or its beginning and end around an ellipsis where it is wider than the room."""
+    text = brief(text)
     kept = len(text)
     short = text
     while width(short, points) > room and kept > 1:

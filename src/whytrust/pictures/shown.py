@@ -16,6 +16,7 @@ from whytrust.views import ImageView, SoundView, TableView, TextView
 
 STYLES = ("signed", "positive", "maps")
 TOP = 10
+_LONG = 500
 """How many parts a chart shows unless told otherwise."""
 FAINT = 0.05
 """Words with less than this share of the largest score stay plain: marks on every word would hide those that matter."""
@@ -226,6 +227,11 @@ def scored(value: float, largest: float) -> str:
     if largest < 1e-5 or largest >= 1e7:
         return figures(abs(value))
     return f"{abs(value):,.{max(0, 2 - math.floor(math.log10(largest)))}f}"
+
+
+def brief(text: str) -> str:
+    """A text without its middle where it is as long as no label is: a single word may have a million letters."""
+    return text if len(text) <= 2 * _LONG else f"{text[:_LONG]}…{text[-_LONG:]}"
 
 
 def one_line(name: str) -> str:

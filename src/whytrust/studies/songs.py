@@ -171,8 +171,8 @@ def _check_apart(parts: dict[str, list[_Listed]]) -> None:
     seen: dict[str, _Listed] = {}
     for one in (one for split in SPLITS for one in parts[split]):
         if one.name in seen:
-            raise ValueError(f"a song must be in one part of the set, once: {one.name!r} is in {seen[one.name].where} and in "
-                             f"{one.where}; take it out of one")
+            raise ValueError(f"a song must be in one part of the set, once: {one.name[:80]!r} is in {seen[one.name].where} and "
+                             f"in {one.where}; take it out of one")
         seen[one.name] = one
 
 
@@ -191,7 +191,7 @@ def _song(root: Path, listed: Sequence[_Listed], sounds: dict[str, list[Path]], 
         there = found.get(one.name, [])
         if len(there) != 1:
             got = "none" if not there else "several: " + ", ".join(str(path) for path in there)
-            raise ValueError(f"{one.name!r} ({one.where}) must have {what} of its name in {root}, got {got}")
+            raise ValueError(f"{one.name[:80]!r} ({one.where}) must have {what} of its name in {root}, got {got}")
         paths[what] = there[0]
     wave = _wave(paths["a sound file"])
     return Song(one.name, wave, annotated(paths["a .lab file"], len(wave) / RATE))
@@ -224,13 +224,13 @@ class _Line:
     def read(cls, where: str, text: str) -> _Line:
         words = text.partition("#")[0].split()  # what follows is a comment
         if len(words) != 3:
-            raise ValueError(f"{where}, must be 'start end sing|nosing', got {text.strip()!r}")
+            raise ValueError(f"{where}, must be 'start end sing|nosing', got {text.strip()[:60]!r}")
         try:
             start, end = float(words[0]), float(words[1])
         except ValueError as error:
-            raise ValueError(f"{where}, must begin with two numbers of seconds, got {text.strip()!r}") from error
+            raise ValueError(f"{where}, must begin with two numbers of seconds, got {text.strip()[:60]!r}") from error
         if words[2] not in WORDS:
-            raise ValueError(f"{where}, must end with one of {', '.join(WORDS)}, got {words[2]!r}")
+            raise ValueError(f"{where}, must end with one of {', '.join(WORDS)}, got {words[2][:60]!r}")
         if not 0 <= start < end < math.inf:
             raise ValueError(f"{where}, must end after it begins, at 0 s or later, got {start:g} to {end:g} s")
         return cls(where, start, end, WORDS[words[2]])
