@@ -42,7 +42,9 @@ UNPACKED = 100
 """A .gz file may unpack to so many times its size; text does to five times, and only what is made for it to more than that."""
 FEED = 1 << 28
 """Numbers in one input that an ONNX graph asks for, where its shape is fixed."""
-LAYERS = 1000
-"""Layers, heads and the like that the config.json of a Hugging Face folder may ask for, each."""
+LAYERS = 256
+"""Layers, or heads of a layer, that the config.json of a Hugging Face folder may ask for."""
+LABELS = 100_000
+"""Classes that it may ask for."""
 WEIGHTS = 16
 """Weights that a Hugging Face model may have for each byte of its files; four bits a weight, the least in use, are two."""

@@ -39,6 +39,9 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any]:
         wide, high = image.size
         if wide * high > limits.PIXELS:
             raise ValueError(f"it must have at most {limits.PIXELS:,} pixels, got {wide} × {high}; make it smaller, or cut it")
+        covered = sum((right - left) * (low - top) for _, (left, top, right, low), *_ in image.tile)
+        if image.format == "TIFF" and covered < wide * high:  # Pillow would leave the rest black, and say nothing
+            raise ValueError(f"it is cut off: it has less than {wide} × {high} pixels")
         return _pixels(image)
 
 
