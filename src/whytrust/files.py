@@ -43,7 +43,8 @@ def checked(path: Place, what: str, most: int | None = None) -> Path:
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe" if stat.S_ISFIFO(found.st_mode) else "no plain file"
         raise ValueError(f"{os.fspath(path)} must be {what}, and is {kind}; name a file")
     if most is not None and found.st_size > most:
-        raise ValueError(f"{os.fspath(path)} must be {what} of at most {size(most)}, and has {size(found.st_size)}; divide it")
+        raise ValueError(f"{os.fspath(path)} must be {what}; it may have at most {size(most)}, and has {size(found.st_size)}; "
+                         "divide it")
     return Path(path)
 
 
@@ -155,9 +156,10 @@ def toml(path: Place) -> dict[str, Any]:
         return tomllib.loads(said)
 
 
-def digest_into(path: Place, what: str, update: Callable[[bytes], object], most: int = limits.TEXT) -> None:
+def digest_into(path: Place, what: str, update: Callable[[bytes], object], most: int = limits.TEXT,
+                line: int | None = limits.LINE) -> None:
     """A file's bytes, piece by piece, to whoever sums them up."""
-    for piece in _pieces(path, what, most, line=None):
+    for piece in _pieces(path, what, most, line):
         update(piece)
 
 
@@ -169,11 +171,11 @@ def _pieces(path: Place, what: str, most: int, line: int | None = limits.LINE) -
             held += len(piece)
             first, last = piece.find(b"\n"), piece.rfind(b"\n")
             if line is not None and since + (first if first >= 0 else len(piece)) > line:
-                raise ValueError(f"{os.fspath(path)} must be {what} with lines of at most {size(line)}, and has a longer one; "
-                                 "divide it")
+                raise ValueError(f"{os.fspath(path)} must be {what}; its lines may have at most {size(line)}, and one is "
+                                 "longer; divide it")
             since = since + len(piece) if last < 0 else len(piece) - last - 1
             if held > most:  # it grew, or its size was not told
-                raise ValueError(f"{os.fspath(path)} must be {what} of at most {size(most)}, and has more; divide it")
+                raise ValueError(f"{os.fspath(path)} must be {what}; it may have at most {size(most)}, and has more; divide it")
             yield piece
 
 

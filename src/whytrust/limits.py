@@ -38,8 +38,8 @@ KEYS = 16
 """Names that a key of a .toml file may be made of, as a.b.c is made of three."""
 VECTORS = 64 * GIB
 """Bytes of a file of word vectors, unpacked."""
-UNPACKED = 100
-"""A .gz file may unpack to so many times its size; text does to five times, and only what is made for it to more than that."""
+UNPACKED = 50
+"""A .gz file may unpack to so many times its size; numbers do to three times, and what is made for it to a thousand."""
 FEED = 1 << 28
 """Numbers in one input that an ONNX graph asks for, where its shape is fixed."""
 LAYERS = 256

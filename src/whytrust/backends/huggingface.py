@@ -11,6 +11,7 @@ import contextlib
 import os
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -269,6 +270,9 @@ def check_asked(name: str, config: Any, kind: Any) -> None:
 
 def _check_folder(folder: Path) -> None:
     """What a folder asks for, before it is given to who would make it: layers by the million, weights from anywhere."""
+    for path in folder.iterdir():
+        if not path.is_dir():
+            files.checked(path, "a file of a model")  # a pipe would be waited for
     for listing in folder.glob("*.index.json"):
         named = files.plain(listing, "a list of weights")
         places = named.get("weight_map") if isinstance(named, dict) else None
@@ -320,13 +324,15 @@ def _line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No bars and reports while loading; the user's own settings again afterwards."""
+    """No bars, reports and warnings while loading; the user's own settings again afterwards."""
     logging = need("transformers.utils.logging", "text")
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:

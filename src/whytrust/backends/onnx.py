@@ -135,7 +135,7 @@ def _origin(session: Any) -> str | bytes | None:
 def _session(origin: str | bytes, providers: list[Any]) -> Any:
     runtime = need("onnxruntime", "onnx")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3  # errors are raised; warnings about a graph's leftovers are for whoever exported it
+    options.log_severity_level = 4  # errors are raised; warnings about a graph's leftovers are for whoever exported it
     try:
         return runtime.InferenceSession(origin, options, providers=providers)
     except Exception as error:

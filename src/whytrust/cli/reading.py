@@ -201,8 +201,8 @@ def column(path: Path, name: str | None) -> list[Any]:
     if not path.is_file():
         raise ValueError(f"DATA names the file {path}, which does not exist")
     tabs = path.suffix.lower() == ".tsv"
-    rows = files.table(path, "\t" if tabs else ",", f"a table in UTF-8 with a heading and a text in each row, texts with "
-                       f"{'tabs' if tabs else 'commas'} in quotes", dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
+    what = f"a table in UTF-8 with a heading and a text in each row{'' if tabs else ', texts with commas in quotes'}"
+    rows = files.table(path, "\t" if tabs else ",", what, dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
                        header=None)
     first, rest = [str(cell) for cell in rows.iloc[0]], rows.iloc[1:]
     if name is not None:

@@ -140,10 +140,10 @@ class Column:
             if atom is not None and atom == value:
                 return state, atom
         said = self.word if self.storage.timed else repr
-        known = ", ".join("missing" if atom is None else said(atom) for atom in self.atoms[:6])
+        known = ", ".join("missing" if atom is None else f"{said(atom):.60}" for atom in self.atoms[:6])
         more = f", … ({len(self.atoms)} in all)" if len(self.atoms) > 6 else ""
-        raise ValueError(f"column {self.name!r} must hold a category of the training data ({known}{more}), got {said(value)}; "
-                         "fit on training data that has it, or map it to a known category")
+        raise ValueError(f"column {self.name!r:.60} must hold a category of the training data ({known}{more}), got "
+                         f"{said(value):.60}; fit on training data that has it, or map it to a known category")
 
 
 # --- fitting one column -----------------------------------------------------------------------------------------------

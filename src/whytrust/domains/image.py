@@ -35,7 +35,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any]:
     files.checked(path, what, limits.IMAGE)
     library.init()
     known = [one for one in FORMATS if one in library.OPEN]
-    with files.telling(path, what), files.hushed(), library.open(path, formats=known) as image:
+    otherwise = "save it again, whole or smaller"
+    with files.telling(path, what, otherwise), files.hushed(), library.open(path, formats=known) as image:
         wide, high = image.size
         if wide * high > limits.PIXELS:
             raise ValueError(f"it must have at most {limits.PIXELS:,} pixels, got {wide} × {high}; make it smaller, or cut it")

@@ -114,7 +114,9 @@ def _ngrams(file: str | None) -> _NGrams:
     library = _pocketsphinx()
     if file is not None:
         _check_arpa(Path(file))
-    return _NGrams(library.NGramModel.readfile(file or library.get_model_path("en-us/en-us.lm.bin")), library.LogMath())
+    place = file or library.get_model_path("en-us/en-us.lm.bin")
+    with files.telling(place, "a language model in ARPA format"), files.hushed():
+        return _NGrams(library.NGramModel.readfile(place), library.LogMath())
 
 
 def _pocketsphinx() -> Any:

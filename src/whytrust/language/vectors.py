@@ -37,6 +37,8 @@ _LINE = 1 << 20
 """Bytes: the longest line. A file without line ends is not in text format."""
 _DIGITS = 16
 """Of no number of words or of numbers are there so many."""
+_SMALL = 1 << 16
+"""Bytes: a .gz file that is smaller is taken to be as large, for a toy may well be all zeros and ones."""
 _ROUNDING = 1e-4
 """Of a cosine in single precision, by far."""
 
@@ -51,7 +53,7 @@ class WordVectors:
     @classmethod
     def open(cls, path: str | Path) -> WordVectors:
         """The vectors of a file; the first time it is read and indexed, some ten seconds for 100 MB."""
-        place = Path(path).resolve()
+        place = Path(os.path.realpath(path))  # which takes a circle of links for a place, too, where nothing is
         if not place.is_file():
             raise ValueError(f"word vectors must be a file in text format, a word and its numbers a line; {path} is not there")
         key = _key(place)
@@ -329,7 +331,7 @@ class _Unpacked(gzip.GzipFile):
 
     def __init__(self, packed: IO[bytes], path: Path) -> None:
         super().__init__(fileobj=packed, mode="rb")
-        self._path, self._left = path, min(limits.UNPACKED * max(path.stat().st_size, limits.MIB), limits.VECTORS)
+        self._path, self._left = path, min(limits.UNPACKED * max(path.stat().st_size, _SMALL), limits.VECTORS)
 
     def readline(self, most: int | None = -1) -> bytes:
         """A line, or so many bytes of it."""

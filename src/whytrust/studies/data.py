@@ -214,7 +214,7 @@ def _digest_of(path: Path) -> str:
     """Of a file's bytes; of one that cannot be read only that it cannot, for it will be recorded as failed."""
     found = hashlib.blake2b(digest_size=8)
     try:
-        files.digest_into(path, "an input", found.update, limits.ARRAY)
+        files.digest_into(path, "an input", found.update, limits.ARRAY, line=None)
     except (OSError, ValueError):
         found.update(b"cannot be read")
     return found.hexdigest()

@@ -114,8 +114,8 @@ class Pets:
         with files.telling(place, what):
             found = {row["image"]: row for row in csv.DictReader(rows)}
             boxes = [float(row[side]) for row in found.values() for side in SIDES]
-            if not np.isfinite(boxes).all():
-                raise ValueError("the boxes must be finite numbers")
+            if not boxes or not np.isfinite(boxes).all():
+                raise ValueError("it must have rows, and boxes of finite numbers")
         return found
 
     @property
