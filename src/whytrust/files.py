@@ -230,7 +230,7 @@ def _array(file: IO[bytes], held: int) -> NDArray[Any]:
     shape, _, dtype = read_head(file)
     if dtype.kind in "OV":
         raise ValueError(f"it must hold plain numbers or texts, and holds {dtype}: objects are pickled, and reading a pickle "
-                         "runs whatever code its author put in")
+                         "runs whatever code its author put in; save plain numbers or texts")
     promised = math.prod(shape) * dtype.itemsize
     if min(shape, default=1) < 1 or not dtype.itemsize:
         raise ValueError(f"it must not be empty, got {dtype} of shape {shape}")

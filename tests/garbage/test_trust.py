@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 import whytrust as wt
 from garbage.kinds import BY_NAME, KINDS, Bomb, command, in_three_parts, recorded, rgb, with_model, with_others
 from garbage.trying import prepared, tried
-from whytrust import files, inputs, loading
+from whytrust import files, inputs, limits, loading
+from whytrust.language import vectors
 from whytrust.studies import excerpts, pitfalls_linear, plausible, songs
 from whytrust.studies.data import gather
 
@@ -120,6 +122,21 @@ def test_weights_of_hugging_face_lie_in_their_folder(tmp_path):
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {"bert.pooler.dense.weight": place}}))
         with pytest.raises(ValueError, match="lie beside it"):
             loading.load(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "hashes.npy", "ends.npy", "letters", "vectors"])
+def test_an_index_of_word_vectors_that_somebody_wrote_to_is_made_again(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "v.txt").write_bytes(BY_NAME["word vectors"].made())
+    expected = vectors.WordVectors.open(tmp_path / "v.txt").nearest("good", 3, -1.0)
+    (place,) = (tmp_path / "cache").rglob(name)
+    whole = place.read_bytes()
+    for raw in (b"", whole[:-1], whole[:len(whole) // 2], *bombs(tmp_path / "mark").values()):
+        place.write_bytes(raw)
+        for remembered in (vectors._table, vectors._nearest):
+            remembered.cache_clear()
+        assert vectors.WordVectors.open(tmp_path / "v.txt").nearest("good", 3, -1.0) == expected
+        assert not (tmp_path / "mark").exists()
 
 
 # --- out of the folder ------------------------------------------------------------------------------------------------
@@ -264,3 +281,13 @@ def test_a_postscript_program_that_is_called_a_picture_is_not_run(tmp_path, monk
     with pytest.raises(ValueError, match="must be an image file"):
         wt.explain(lambda batch: batch.mean(axis=(1, 2, 3)), tmp_path / "x.png")
     assert rgb().shape == (24, 32, 3)
+
+
+def test_the_page_on_security_tells_every_limit():
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| .* \| `limits\.(\w+)` \| ([^|]+) \|$", page, re.M))
+    held = {name: value for name, value in vars(limits).items() if name.isupper() and name not in ("MIB", "GIB")}
+    assert told == {name: files.size(value) if name in BYTES else f"{value:,}" for name, value in held.items()}
+
+
+BYTES = ("IMAGE", "ARRAY", "TABLE", "TEXT", "LINE", "JSON", "VIEW", "SPEC", "VECTORS")

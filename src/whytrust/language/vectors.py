@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from whytrust import files, limits
@@ -161,11 +162,11 @@ class _Table:
     @cached_property
     def sorted(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The hashes of all words, rising, and their rows."""
-        return np.load(self.folder / "hashes.npy", mmap_mode="r"), np.load(self.folder / "rows.npy", mmap_mode="r")
+        return open_memmap(self.folder / "hashes.npy", mode="r"), open_memmap(self.folder / "rows.npy", mode="r")
 
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
-        return np.asarray(np.load(self.folder / "ends.npy", mmap_mode="r"))
+        return np.asarray(open_memmap(self.folder / "ends.npy", mode="r"))
 
     @cached_property
     def _letters(self) -> NDArray[np.uint8]:
@@ -200,13 +201,27 @@ def _table(path: str, key: str) -> _Table:
     """The index of a file: what is in the cache, or made now and put there."""
     of_file = f"vectors-{hashlib.sha256(path.encode()).hexdigest()[:16]}-"
     folder = cache_folder() / f"{of_file}{key}"
-    if not (folder / "rows.npy").is_file():
+    if not _fits(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         if not Path(path).is_file() or _key(Path(path)) != key:
             raise ValueError(f"the file of word vectors {path} must be as it was when it was opened; open it again")
         _make(Path(path), folder)
         for old in set(folder.parent.glob(f"{of_file}" + "[0-9a-f]" * len(key))) - {folder}:
             shutil.rmtree(old, ignore_errors=True)
     return _Table(folder)
+
+
+def _fits(folder: Path) -> bool:
+    """Is there an index, and is it whole? Others may have written to the cache, or a disk have been full."""
+    try:
+        table = _Table(folder)
+        (hashes, rows), ends, words = table.sorted, table._ends, len(table.vectors)
+        kinds = [str(one.dtype) for one in (hashes, rows, ends)]
+        whole = kinds == ["uint64", "int64", "int64"] and 0 < len(hashes) == len(rows) <= words == len(ends)
+        return bool(whole and 0 <= rows.min() <= rows.max() < words and ends[-1] == len(table._letters)
+                    and (np.diff(ends) >= 0).all())
+    except (OSError, ValueError, EOFError):
+        return False
 
 
 def _make(path: Path, folder: Path) -> None:

@@ -161,6 +161,8 @@ def _set(folder: str, part: str, at: int) -> _Set:
         count = int(fields[3], 16)
         words = tuple(fields[4 + 2 * i].partition("(")[0] for i in range(count))
         first = 5 + 2 * count
+        if int(fields[first - 1]) > len(fields):
+            raise ValueError(fields[first - 1])
         pointers = [fields[first + 4 * i:first + 4 * i + 4] for i in range(int(fields[first - 1]))]
         similar = tuple(int(offset) for kind, offset, _, _ in pointers if kind == "&")
         opposite = tuple((_OF_LETTER[letter], int(offset), int(pair[:2], 16), int(pair[2:], 16))
