@@ -110,7 +110,7 @@ class Column:
 
     def _bin(self, value: Any) -> tuple[int, Any]:
         if not isinstance(value, numbers.Real):
-            raise ValueError(f"column {self.name!r} is numeric, its value must be a number, got {value!r}; "
+            raise ValueError(f"column {self.name!r:.60} is numeric, its value must be a number, got {value!r:.60}; "
                              f"if it holds categories fit with categorical=[{self.label!r}]")
         if not math.isfinite(value):
             raise ValueError(f"column {self.name!r} must be finite, got {value!r}; clip it, or mark it missing with NaN")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from whytrust import files
 from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, need, pool_labels
+from whytrust.domains import kept
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
@@ -105,7 +106,9 @@ class TableStatistics:
         """Read the JSON file that `save` wrote."""
         data = files.plain(path, "a file that TableStatistics.save wrote")
         with files.telling(path, "a file that TableStatistics.save wrote", "fit the statistics again and save them"):
-            return cls.from_json(data)
+            found = cls.from_json(data)
+            kept.check(found.columns, found.dtype)
+            return found
 
 
 def _position(key: Any, labels: list[Any], option: str) -> int:

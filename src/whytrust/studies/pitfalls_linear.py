@@ -73,9 +73,10 @@ def read(data: str | Path | None, scale: float = 1.0) -> Digits:
     arrays = files.arrays(file, names, f"a .npz file with the arrays {', '.join(names)}")
     for side in ("train", "test"):
         images, labels = arrays[f"x_{side}"], arrays[f"y_{side}"]
-        if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype.kind not in "uif" or not len(images):
+        numbers = images.dtype.kind in "uif" and labels.dtype.kind in "ui"
+        if images.ndim != 3 or labels.shape != images.shape[:1] or not numbers or not len(images):
             raise ValueError(f"{file} must hold images (n, H, W) and a label for each, got {images.dtype} {images.shape} and "
-                             f"{labels.shape}")
+                             f"{labels.dtype} {labels.shape}")
     first = max(round(scale * len(arrays["x_test"])), 20)
     return Digits("MNIST", arrays["x_train"].astype(np.float64), arrays["y_train"].astype(np.intp),
                   arrays["x_test"][:first].astype(np.float64), arrays["y_test"][:first].astype(np.intp))

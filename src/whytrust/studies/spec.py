@@ -80,7 +80,7 @@ def check_keys(spec: Mapping[str, Any], where: str) -> None:
     """Refuse a key that means nothing, and say which is near."""
     for key in spec:
         if key not in KEYS:
-            raise ValueError(f"{where} has the key {key!r}{near(key, KEYS)}, and a spec has {', '.join(KEYS)}")
+            raise ValueError(f"{where} has the key {key[:60]!r}{near(key[:60], KEYS)}, and a spec has {', '.join(KEYS)}")
     if "model" not in spec:
         raise ValueError(f"{where} must say which model, such as model = \"demo:digits\"")
 
