@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from garbage.kinds import BY_NAME
@@ -114,12 +115,12 @@ def config(**changes):
     return json.dumps({**json.loads(BY_NAME["Hugging Face config.json"].made()), **changes}).encode()
 
 
-def sparse(size, begin=b""):
+@dataclass(frozen=True)
+class Sparse:
     """So many bytes of which the disk holds hardly any."""
-    def written(path):
-        path.write_bytes(begin)
-        os.truncate(path, size)
-    return written
+
+    size: int
+    begin: bytes = b""
 
 
 GIB = limits.GIB
@@ -128,9 +129,9 @@ BOMBS = [  # (what it is, its kind, the file, what the error says)
     ("PNG of 100,000 × 100,000", "PNG", png(100_000, 100_000), "pixels"), ("PNG just beyond the limit", "PNG", png(13_100, 13_000), "at most 170,000,000 pixels"),
     ("TIFF of 100,000 × 100,000", "TIFF", lambda: tiff(100_000, 100_000), "pixels"), ("BMP of 100,000 × 100,000", "BMP", lambda: bmp(100_000, 100_000), "pixels"),
     ("GIF of 65,535 × 65,535", "GIF", lambda: gif(65_535, 65_535), "pixels"), ("JPEG of 65,535 × 65,535", "JPEG", lambda: jpeg(65_535, 65_535), "pixels"),
-    ("image of 3 GiB", "PNG", sparse(3 * GIB, b"\x89PNG\r\n\x1a\n"), "at most 2 GiB"),
+    ("image of 3 GiB", "PNG", Sparse(3 * GIB, b"\x89PNG\r\n\x1a\n"), "at most 2 GiB"),
     ("FLAC of 68 billion samples", "FLAC", flac, "at most 500,000,000 samples"), ("WAV of 1 sample a second, to be resampled", "WAV", wav(1, 1, 400_000, 400_000), "at most 500,000,000 samples"),
-    ("sparse WAV of 4 GiB", "WAV", sparse(4 * GIB - 1, wav(claimed=0xFFFFFFF0 - 100)), "at most 500,000,000 samples"),
+    ("sparse WAV of 4 GiB", "WAV", Sparse(4 * GIB - 1, wav(claimed=0xFFFFFFF0 - 100)), "at most 500,000,000 samples"),
     (".npy of 10¹² numbers", ".npy, a spectrogram", npy((10**12,)), "at most 8 GiB"), (".npy of 10³⁶ numbers", ".npy, a spectrogram", npy((10**18, 10**18)), "at most 8 GiB"),
     (".npy of 4 GiB that are not there", ".npy, a spectrogram", npy((1 << 29,)), "cut off"), (".npy of 10¹² rows of nothing", ".npy, a spectrogram", npy((10**12, 0)), "not be empty"),
     (".npy of 10¹² empty texts", ".npy, a spectrogram", npy((10**12,), "<U0"), "not be empty"), (".npy of objects", ".npy, a spectrogram", npy((3,), "|O"), "pickle"),
@@ -141,22 +142,22 @@ BOMBS = [  # (what it is, its kind, the file, what the error says)
     ("a first line that promises 10¹⁵ words", "word vectors", b"999999999999999 3\na 1 2 3\n", "cut off"),
     ("an explanation of a million parts and one", "explanation of a row", million_parts, "at most 1,000,000 parts"),
     ("an explanation nested 100,000 deep", "explanation of a row", b"[" * 100_000 + b"]" * 100_000, "recursion"),
-    ("an explanation of 600 MiB", "explanation of a row", sparse(600 << 20, b"{"), "at most 512 MiB"),
+    ("an explanation of 600 MiB", "explanation of a row", Sparse(600 << 20, b"{"), "at most 512 MiB"),
     ("an explanation whose image has 10¹² pixels", "explanation of an image", lambda: explanation(**view(pixels=array_of(10, [10**6, 10**6, 1]))), "at most 1,073,741,824 bytes"),
     ("an explanation whose image unpacks to more than it says", "explanation of an image", lambda: explanation(**view(pixels=array_of(50 << 20, [2, 2, 3]))), "got more"),
     ("TOML nested 100,000 deep", "TOML", b"model = " + b"[" * 100_000, "recursion"), ("TOML with a key of 60,000 names", "TOML", b"a." * 60_000 + b"a = 1", "at most 16 names"),
-    ("TOML of 2 MiB", "TOML", sparse(2 << 20), "at most 1 MiB"), ("ONNX that takes 10¹² numbers", "ONNX", lambda: graph(axis=(1, 10**12)), "must be an ONNX model"),
+    ("TOML of 2 MiB", "TOML", Sparse(2 << 20), "at most 1 MiB"), ("ONNX that takes 10¹² numbers", "ONNX", lambda: graph(axis=(1, 10**12)), "must be an ONNX model"),
     ("ONNX made for 10¹² rows at a time", "ONNX", lambda: graph(axis=(0, 10**12)), "at most 268,435,456"), ("ONNX with a weight of 10¹² rows", "ONNX", lambda: graph(initializer=10**12), "must be an ONNX model"),
-    (".csv with a line of 1 GB", ".csv, background", sparse(10**9, b"a,b\n"), "lines may have at most 16 MiB"), (".csv of 3 GiB", ".csv, background", sparse(3 * GIB), "at most 2 GiB"),
+    (".csv with a line of 1 GB", ".csv, background", Sparse(10**9, b"a,b\n"), "lines may have at most 16 MiB"), (".csv of 3 GiB", ".csv, background", Sparse(3 * GIB), "at most 2 GiB"),
     (".csv of 200,000 columns", ".csv, background", b"a," * 200_000 + b"a\n" + b"1," * 200_000 + b"1\n", "at most 100,000 columns"),
-    (".tsv with a line of 1 GB", ".tsv, texts", sparse(10**9, b"text\tlabel\n"), "lines may have at most 16 MiB"),
-    (".txt with a line of 1 GB", ".txt, a text", sparse(10**9), "lines may have at most 16 MiB"), (".txt of 2 GiB", ".txt, a text", sparse(2 * GIB), "at most 1 GiB"),
-    (".txt of 300,000 words", ".txt, a text", b"word " * 300_000, "at most 65,536 parts"), (".lab with a line of 1 GB", ".lab", sparse(10**9), "lines may have at most 16 MiB"),
-    ("pairs in a line of 1 GB", "pairs of words", sparse(10**9), "lines may have at most 16 MiB"), ("safetensors with a head of 2⁶⁰ bytes", "safetensors, a detector", struct.pack("<Q", 1 << 60) + b"{}", "header"),
+    (".tsv with a line of 1 GB", ".tsv, texts", Sparse(10**9, b"text\tlabel\n"), "lines may have at most 16 MiB"),
+    (".txt with a line of 1 GB", ".txt, a text", Sparse(10**9), "lines may have at most 16 MiB"), (".txt of 2 GiB", ".txt, a text", Sparse(2 * GIB), "at most 1 GiB"),
+    (".txt of 300,000 words", ".txt, a text", b"word " * 300_000, "at most 65,536 parts"), (".lab with a line of 1 GB", ".lab", Sparse(10**9), "lines may have at most 16 MiB"),
+    ("pairs in a line of 1 GB", "pairs of words", Sparse(10**9), "lines may have at most 16 MiB"), ("safetensors with a head of 2⁶⁰ bytes", "safetensors, a detector", struct.pack("<Q", 1 << 60) + b"{}", "header"),
     ("safetensors of 10¹⁵ numbers", "safetensors, a detector", lambda: tensors([10**15], [0, 4 * 10**15]), "safetensors"),
     ("Hugging Face, 10⁹ layers", "Hugging Face config.json", lambda: config(num_hidden_layers=10**9), "at most 256"), ("Hugging Face, 10⁹ classes", "Hugging Face config.json", lambda: config(num_labels=10**9), "at most 100,000"),
     ("Hugging Face, 10¹² words", "Hugging Face config.json", lambda: config(vocab_size=10**12), "must bring the weights"),
-    ("ARPA with a line of 1 GB", "language model, ARPA", sparse(10**9), "lines may have at most 16 MiB"),
+    ("ARPA with a line of 1 GB", "language model, ARPA", Sparse(10**9), "lines may have at most 16 MiB"),
 ]
 
 
@@ -181,7 +182,7 @@ def large_npz(size):
 def main():
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
-        warm = {}
+        warm = set()
         for what, name, made, _ in BOMBS:
             kind = BY_NAME[name]
             with tempfile.TemporaryDirectory() as folder:
@@ -190,11 +191,13 @@ def main():
                 kind.beside(path.parent)
                 if name not in warm:  # what is imported, and what a whole file takes, is no part of the measure
                     path.write_bytes(kind.made())
-                    warm[name] = kind.door(path)
-                content = made if isinstance(made, bytes) else made(path) if made.__code__.co_argcount else made()
-                if content is not None:
-                    path.write_bytes(content)
-                del content
+                    kind.door(path)
+                    warm.add(name)
+                if isinstance(made, Sparse):
+                    path.write_bytes(made.begin)
+                    os.truncate(path, made.size)
+                else:
+                    path.write_bytes(made if isinstance(made, bytes) else made())
                 start = time.monotonic()
                 try:
                     with little_room():

@@ -141,11 +141,8 @@ def command(*words):
     assert said.getvalue().strip()
 
 
-def on_command_line(model, *options, file=None):
-    def door(path):
-        named = [path if word == "FILE" else path.parent / word[1:] if str(word).startswith("@") else word for word in (file or "FILE", *options)]
-        command("explain", f"{path.parent / 'model.py'}:{model}", named[0], "--method", "occlusion", *named[1:])
-    return door
+def on_command_line(model, *options):
+    return lambda path: command("explain", f"{path.parent / 'model.py'}:{model}", path, "--method", "occlusion", *options)
 
 
 def explanation(path):

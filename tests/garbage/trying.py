@@ -64,6 +64,7 @@ def tried(door, path):
     error = None
     with _chatter() as said, warnings.catch_warnings(record=True) as warned, _patience():
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message=".*textblob", category=ResourceWarning)  # its own files, when first asked
         try:
             door(path)
         except Hangs:

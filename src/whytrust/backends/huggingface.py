@@ -30,6 +30,7 @@ from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "max_length")
 IMAGES_AT_ONCE = 8
+_COUNTED = ("layers", "_layer", "heads", "_head")
 _SET_HERE = ("padding", "truncation", "max_length", "return_tensors", "return_offsets_mapping", "stride",
              "return_overflowing_tokens", "is_split_into_words", "pad_to_multiple_of", "padding_side")
 
@@ -281,7 +282,7 @@ def _check_folder(folder: Path) -> None:
     config = folder / "config.json"
     told = files.plain(config, "the configuration of a model") if config.exists() else {}
     for key, value in told.items() if isinstance(told, dict) else ():
-        most = limits.LABELS if "labels" in key else limits.LAYERS if "layer" in key or "heads" in key else None
+        most = limits.LABELS if key.endswith("labels") else limits.LAYERS if key.endswith(_COUNTED) else None
         if most is not None and isinstance(value, int) and value > most:
             raise ValueError(f"{config} must ask for at most {most:,} of what it calls {key!r:.40}, got {value:,}")
 

@@ -201,8 +201,9 @@ def _table(path: str, key: str) -> _Table:
     """The index of a file: what is in the cache, or made now and put there."""
     of_file = f"vectors-{hashlib.sha256(path.encode()).hexdigest()[:16]}-"
     folder = cache_folder() / f"{of_file}{key}"
-    if not _fits(folder):
+    if folder.exists() and not _fits(folder):
         shutil.rmtree(folder, ignore_errors=True)
+    if not (folder / "rows.npy").is_file():
         if not Path(path).is_file() or _key(Path(path)) != key:
             raise ValueError(f"the file of word vectors {path} must be as it was when it was opened; open it again")
         _make(Path(path), folder)
@@ -212,7 +213,7 @@ def _table(path: str, key: str) -> _Table:
 
 
 def _fits(folder: Path) -> bool:
-    """Is there an index, and is it whole? Others may have written to the cache, or a disk have been full."""
+    """Is an index whole? Others may have written to the cache, or a disk have been full."""
     try:
         table = _Table(folder)
         (hashes, rows), ends, words = table.sorted, table._ends, len(table.vectors)
