@@ -11,13 +11,13 @@ SOURCE = Path(whytrust.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 # Lower layers first; a module may import its own layer's unit and anything below, never above nor a sibling.
 LAYERS = [
-    {"legible", "logits", "memory"},
+    {"legible", "limits", "logits", "memory"},
     {"checked"},
     {"core", "manifests"},
-    {"batches"},
+    {"batches", "files"},
     {"question"},
     {"views", "progress"},
-    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "shards", "stats", "surroundings"},
+    {"components", "coverage", "descriptors", "designs", "neighbours", "pictures", "saved", "shards", "stats", "surroundings"},
     {"folders"},
     {"journal", "packs"},
     {"store"},

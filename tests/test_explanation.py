@@ -80,7 +80,7 @@ def test_files_that_cannot_be_written(pair, tmp_path, name, options, error, mess
         pair[0].save(tmp_path / name, **options)
 
 
-@pytest.mark.parametrize(("content", "message"), [("{", "saved as JSON"), ("{}", "scores and view"), ("[1]", "scores and view")])
+@pytest.mark.parametrize(("content", "message"), [("{", "must be an explanation, JSON"), ("{}", "scores and view"), ("[1]", "scores and view")])
 def test_files_that_are_no_explanations(tmp_path, content, message):
     (tmp_path / "e.json").write_text(content)
     with pytest.raises(ValueError, match=message):
@@ -190,7 +190,7 @@ def test_print_says_what_it_leaves_out():
 
 @pytest.mark.parametrize("predicted", [5, ["a"]])
 def test_a_prediction_from_a_file_must_be_text(pair, predicted):
-    with pytest.raises(ValueError, match="predicted and caution must be text"):
+    with pytest.raises(ValueError, match="predicted must be text"):
         wt.Explanation.from_json({**pair[0].to_json(), "predicted": predicted})
 
 

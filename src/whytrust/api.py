@@ -146,7 +146,11 @@ class Asking:
     def __call__(self, item: Any, progress: Progress) -> Any:
         """The explanation of one input, or several of it."""
         with self.model.asking():
-            return self._answered(item, progress)
+            try:
+                return self._answered(item, progress)
+            except MemoryError as error:
+                raise ValueError(f"there is not enough memory to explain this input ({error}); cut it into fewer parts, or "
+                                 "give a smaller one") from error
 
     def _answered(self, item: Any, progress: Progress) -> Any:
         own = next((e.own_parts for e in self.explainers if hasattr(e, "own_parts")), None)

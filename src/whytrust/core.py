@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import limits
 from whytrust.checked import Batch as Batch
 from whytrust.checked import Floats as Floats
 
@@ -60,6 +61,13 @@ def generator(seed: int, *case: str | int) -> np.random.Generator:
         raise ValueError(f"seed must be a whole number >= 0, got {seed!r}")
     words = [int(seed)] + [c if isinstance(c, int) else zlib.crc32(c.encode()) for c in case]
     return np.random.default_rng(words)
+
+
+def check_weighable(d: int) -> None:
+    """Refuse so many parts that comparing them would take all memory, and no reader would look at them."""
+    if d > limits.WEIGHED:
+        raise ValueError(f"at most {limits.WEIGHED:,} parts can be hidden and compared, got {d:,}; cut coarser parts (such as "
+                         "sentences), give a smaller input, or ask a method with gradients")
 
 
 Sense = Literal["signed", "size", "for", "nothing"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import legible, neighbours, views
+from whytrust import files, legible, neighbours, saved, views
 from whytrust.checked import CheckedModel
-from whytrust.core import SENSES, Floats, Sense, View
+from whytrust.core import Floats, Sense, View
 from whytrust.pictures import page, plots
 from whytrust.question import Question
 
@@ -199,51 +198,20 @@ class Explanation:
         if data.get("format", 0) > FORMAT:
             raise ValueError(f"this explanation has format {data['format']}, newer than {FORMAT}: update whytrust to read it")
         try:
-            return cls._read(data)
-        except (KeyError, TypeError, AttributeError, IndexError, RecursionError, zlib.error) as error:
+            return cls(**saved.fields(data, cls.__dataclass_fields__))
+        except ValueError:
+            raise
+        except Exception as error:  # it may come from anyone, and hold anything in any place
             raise ValueError(f"this is no explanation as e.save('e.json') writes it: {type(error).__name__} {error}") from error
-
-    @classmethod
-    def _read(cls, data: dict[str, Any]) -> Explanation:
-        values = {k: v for k, v in data.items() if k in cls.__dataclass_fields__}
-        values["view"] = views.from_json(data["view"])
-        for name in ("scores", "standard_errors", "origin"):
-            values[name] = None if values.get(name) is None else np.array(values[name], dtype=np.float64)
-        values["map"] = views.decode(values.get("map"))
-        if values.get("selected") is not None:
-            values["selected"] = np.array(values["selected"], dtype=bool)
-        for name in ("names", "undecided", "notes"):
-            values[name] = tuple(values.get(name) or ())
-        made = cls(**values)
-        for array in (made.scores, made.standard_errors, made.origin, made.selected):
-            if array is not None and (array.shape != (len(made.names),) or not np.isfinite(array).all()):
-                raise ValueError(f"{len(made.names)} parts must have as many finite scores, got {array.shape}")
-        views.check(made.view, len(made.names))
-        if not isinstance(made.predicted, str | None) or not isinstance(made.caution, str):
-            raise ValueError(f"predicted and caution must be text, got {made.predicted!r} and {made.caution!r}")
-        if not isinstance(made.source, str):
-            raise ValueError(f"source must be text, the name of a file, got {made.source!r}")
-        if not isinstance(made.settings, dict) or made.sense not in SENSES:
-            raise ValueError(f"settings must be an object and sense one of {', '.join(SENSES)}, got "
-                             f"{type(made.settings).__name__} and {made.sense!r}")
-        if made.map is not None:
-            places = getattr(getattr(made.view, "labels", None), "shape", None)
-            fits = isinstance(made.map, np.ndarray) and made.map.dtype.kind == "f" and made.map.shape == places
-            if not fits or not np.isfinite(made.map).all():
-                raise ValueError(f"a map must be one finite number for each of the view's places, {places}, got "
-                                 f"{getattr(made.map, 'shape', type(made.map).__name__)}")
-        return made
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Explanation:
         """Read what e.save("e.json") wrote."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{path} must be an explanation saved as JSON: {error}") from error
-        if isinstance(data, dict) and "explanations" in data:
+        data = files.plain(path, "an explanation")
+        if isinstance(data, dict) and isinstance(data.get("explanations"), list):
             raise ValueError(f"{path} holds {len(data['explanations'])} explanations: read it with whytrust.Gallery.load")
-        return cls.from_json(data)
+        with files.telling(path, "an explanation"):
+            return cls.from_json(data)
 
     def _repr_html_(self) -> str:
         return page.fragment([self])
@@ -342,9 +310,10 @@ class Gallery(Sequence[Explanation]):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Gallery:
         """Read what save("gallery.json") wrote; one explanation's file is a gallery of one."""
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-        items = data["explanations"] if isinstance(data, dict) and "explanations" in data else [data]
-        return cls(tuple(Explanation.from_json(item) for item in items))
+        data = files.plain(path, "explanations")
+        with files.telling(path, "explanations"):
+            items = data["explanations"] if isinstance(data, dict) and "explanations" in data else [data]
+            return cls(tuple(Explanation.from_json(item) for item in items))
 
     def _repr_html_(self) -> str:
         return page.fragment(self.explanations)

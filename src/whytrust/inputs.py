@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import files as from_disk
 from whytrust.core import Parts, generator
 from whytrust.domains import audio, image, tabular, text
 
@@ -186,7 +187,7 @@ def several(item: Any, options: dict[str, Any]) -> list[Any] | None:
 
 def files(folder: str | os.PathLike[str]) -> list[Any]:
     """The images, sounds and texts of a folder and its sub-folders, in order."""
-    found = sorted(p for p in Path(folder).rglob("*") if p.suffix.lower() in FILES)
+    found = from_disk.inside(folder, FILES)
     if not found:
         raise ValueError(f"{folder} must hold images, sounds or .txt files, got none")
     return list(found)
@@ -200,10 +201,7 @@ def _text(item: Any) -> Any:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """What a text file says."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{os.fspath(path)} must be a text file in UTF-8: {error}") from error
+    return from_disk.text(path)
 
 
 def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import legible
+from whytrust import files, legible
 from whytrust.core import Floats, generator
 from whytrust.coverage import Pick, alternating, given, random_coverage
 from whytrust.explanation import Explanation
@@ -301,17 +301,17 @@ class Picked(Sequence[Any]):
             check_method(data["method"])
             failed = {int(i): str(w) for i, w in data["failed"].items()}
             return cls(sides, picks, data["method"], int(data["seed"]), failed, data.get("budget"))
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+        except ValueError:
+            raise
+        except Exception as error:  # it may come from anyone
             raise ValueError(f"this is no pick as picked.save('pick.json') wrote: {type(error).__name__} {error}") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Picked:
         """Read what picked.save("pick.json") wrote."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{path} must be a pick saved as JSON: {error}") from error
-        return cls.from_json(data)
+        data = files.plain(path, "a pick")
+        with files.telling(path, "a pick"):
+            return cls.from_json(data)
 
 
 def _side(data: dict[str, Any]) -> Side:

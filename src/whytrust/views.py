@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import zlib
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import limits
 from whytrust.core import Floats, View
 
 
@@ -104,8 +106,7 @@ class TableView:
         return _fields(self)
 
 
-LARGEST = 1 << 30
-"""Bytes of one array that a file may hold."""
+_PLAIN = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)")
 VIEWS: dict[str, type[Any]] = {v.kind: v for v in (ImageView, TextView, SoundView, TableView)}
 
 
@@ -114,6 +115,9 @@ def from_json(data: dict[str, Any]) -> View:
     if data.get("kind") not in VIEWS:
         raise ValueError(f"a view must be one of {', '.join(VIEWS)}, got {data.get('kind')!r}; is this an explanation's JSON?")
     cls = VIEWS[data["kind"]]
+    held = sum(_promised(value)[2] for value in data.values() if isinstance(value, dict) and "zlib" in value)
+    if held > limits.VIEW:
+        raise ValueError(f"the arrays of a view must have at most {limits.VIEW:,} bytes together, got {held:,}")
     view: View = cls(**{f.name: decode(data[f.name]) for f in fields(cls) if f.name in data or f.default is MISSING})
     return view
 
@@ -121,18 +125,25 @@ def from_json(data: dict[str, Any]) -> View:
 def check(view: View, parts: int) -> None:
     """Refuse a view whose arrays do not fit each other or the number of parts: it may come from anyone's file."""
     if isinstance(view, ImageView):
-        good = view.pixels.dtype == np.uint8 and view.pixels.shape == (*view.labels.shape, 3) and _fit(view.labels, parts)
+        good = (view.pixels.dtype == np.uint8 and view.labels.ndim == 2 and view.pixels.shape == (*view.labels.shape, 3)
+                and _fit(view.labels, parts))
     elif isinstance(view, SoundView):
         good = (view.spectrogram.ndim == 2 and view.spectrogram.shape == view.labels.shape and _fit(view.labels, parts)
-                and (view.wave is None or view.wave.ndim == 1)
-                and (view.wave_labels is None or (view.wave_labels.ndim == 1 and _fit(view.wave_labels, parts))))
+                and _finite(view.spectrogram)
+                and (view.wave is None or (view.wave.ndim == 1 and view.wave.size > 0 and _finite(view.wave)))
+                and (view.wave_labels is None or (view.wave_labels.ndim == 1 and _fit(view.wave_labels, parts)))
+                and all(_above_nought(value) for value in (view.seconds, view.top_hz, view.rate))
+                and isinstance(view.rate, int | None))
     elif isinstance(view, TextView):
-        inside = all(0 <= start <= end <= len(view.text) for spans in view.spans for start, end in spans)
+        inside = all(isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(view.text)
+                     for spans in view.spans for start, end in spans)
         good = isinstance(view.text, str) and len(view.spans) == parts and inside
         good = good and (view.seen is None or (isinstance(view.seen, int) and 0 <= view.seen <= len(view.text)))
     else:
         assert isinstance(view, TableView)
-        good = len(view.columns) == len(view.values) == len(view.conditions) == parts
+        told = (view.columns, view.values, view.conditions)
+        good = all(isinstance(some, tuple) and len(some) == parts for some in told)
+        good = good and all(isinstance(one, str) for some in told for one in some)
     if not good:
         raise ValueError(f"the {view.kind} in this file does not fit its {parts} parts")
 
@@ -151,6 +162,14 @@ def _fit(labels: NDArray[np.int32], parts: int) -> bool:
     return labels.size > 0 and labels.dtype.kind in "iu" and int(labels.min()) >= 0 and int(labels.max()) < parts
 
 
+def _finite(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+
+
+def _above_nought(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf)
+
+
 def encode(value: Any) -> Any:
     """Arrays as compressed base64 with their shape; tuples as lists; everything else as it is."""
     if isinstance(value, np.ndarray):
@@ -166,10 +185,7 @@ def _fields(view: Any) -> dict[str, Any]:
 def decode(value: Any) -> Any:
     """What `encode` wrote."""
     if isinstance(value, dict) and "zlib" in value:
-        dtype, shape = np.dtype(value["dtype"]), tuple(int(n) for n in value["shape"])
-        size = dtype.itemsize * math.prod(shape)
-        if dtype.kind not in "biuf" or min(shape, default=0) < 0 or size > LARGEST:
-            raise ValueError(f"an array must be plain numbers of at most {LARGEST:,} bytes, got {dtype} {shape}")
+        dtype, shape, size = _promised(value)
         # Never unpacks more than the shape says, whatever the file would unpack to.
         raw = zlib.decompressobj().decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
         if len(raw) != size:
@@ -177,3 +193,14 @@ def decode(value: Any) -> Any:
             raise ValueError(f"an array of {dtype} {shape} must have {size} bytes, got {came}")
         return np.frombuffer(raw, dtype=dtype).reshape(shape).copy()
     return tuple(decode(v) for v in value) if isinstance(value, list) else value
+
+
+def _promised(value: dict[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """(dtype, shape, bytes) of an array as it was written down, before it is unpacked."""
+    if not isinstance(value["dtype"], str) or not _PLAIN.fullmatch(value["dtype"]):
+        raise ValueError(f"an array must be plain numbers, got {value['dtype']!r:.60}")
+    dtype, shape = np.dtype(value["dtype"]), tuple(int(n) for n in value["shape"])
+    size = dtype.itemsize * math.prod(shape)
+    if len(shape) > 3 or min(shape, default=0) < 0 or size > limits.VIEW:
+        raise ValueError(f"an array must be plain numbers of at most {limits.VIEW:,} bytes, got {dtype} {shape!s:.60}")
+    return dtype, shape, size

@@ -131,7 +131,7 @@ def test_a_broken_model_file_is_refused_in_words(tmp_path, broken):
 def test_a_model_file_that_is_not_there_or_no_text_is_refused_in_words(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\x00" * 50)
     for name in ("missing", "binary", "."):
-        with pytest.raises(ValueError, match="could not be read"):
+        with pytest.raises(ValueError, match="ARPA"):
             Trigram(str(tmp_path / name))(["a film"])
 
 

@@ -82,7 +82,7 @@ def test_the_nearest_are_those_of_a_brute_search(data):
     dimensions, rows = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
     numbers = st.lists(st.integers(-3, 3).map(float), min_size=dimensions, max_size=dimensions)
     table = {f"w{i}": tuple(data.draw(numbers)) for i in range(rows)} | {"one": (1.0,) * dimensions}
-    k, least = data.draw(st.integers(1, 30)), data.draw(st.sampled_from([-1.0, -0.3, 0.05, 0.45, 0.9]))
+    k, least = data.draw(st.integers(1, 30)), data.draw(st.sampled_from([-1.0, -0.3001, 0.0501, 0.4501, 0.9001]))  # which no cosine is
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
         patch.setattr(module, "ROWS", 4)

@@ -90,7 +90,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="does not exist"):
         load(tmp_path / "none.safetensors")
     (tmp_path / "bad.safetensors").write_bytes(b"nonsense" * 20)
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match="must be a safetensors file"):
         load(tmp_path / "bad.safetensors")
     from safetensors.torch import save_file
     save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors", metadata={"format": "pt", "facts": json.dumps({})})

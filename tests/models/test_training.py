@@ -85,7 +85,7 @@ def test_a_checkpoint_of_another_schedule_or_of_other_songs_is_refused(tmp_path)
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint"])
 def test_a_broken_checkpoint_is_one_clear_error(tmp_path, content):
     (tmp_path / "checkpoint-seed-0.safetensors").write_bytes(content)
-    with pytest.raises(ValueError, match=r"cannot be read .* delete it to begin again"):
+    with pytest.raises(ValueError, match=r"must be the checkpoint of a training.* delete it to begin again"):
         train([song()], TINY, tmp_path)
 
 

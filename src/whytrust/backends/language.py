@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.backends import smollm
-from whytrust.backends.huggingface import _config, _line, quiet
+from whytrust.backends.huggingface import _config, _line, check_asked, quiet
 from whytrust.backends.huggingface_text import _unchanged, longest
 from whytrust.backends.torch_modes import evaluating
 from whytrust.core import MissingExtra, need
@@ -286,6 +286,7 @@ def _load(name: str, kind: str) -> tuple[Any, Any]:
         local, config = _config(auto, name)
         architecture = (getattr(config, "architectures", None) or [type(config).__name__])[0]
         given = {"local_files_only": local, "trust_remote_code": False}
+        check_asked(name, config, getattr(auto, kind))
         try:
             model, info = getattr(auto, kind).from_pretrained(name, output_loading_info=True, **given)
             tokenizer = auto.AutoTokenizer.from_pretrained(name, **given)

@@ -5,6 +5,7 @@ A graph runs with onnxruntime's own number of threads; with another number sums 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import limits
 from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "output_name")
@@ -43,6 +45,7 @@ def adapt(obj: Any, device: str | None = None, output_name: str | None = None) -
         if not path.is_file():
             raise ValueError(f"{str(obj)!r} must be a .onnx file, but there is none of that name")
         session, origin, name = _session(str(path), _providers(str(device or "cpu"))), str(path), path.stem
+    _check_shapes(session)
     output = _output(session, output_name)
     scores = OnnxScores(session, output.name, origin, source=obj)
     found: dict[str, Any] = {"name": name, "layout": _layout(session)}
@@ -132,7 +135,7 @@ def _origin(session: Any) -> str | bytes | None:
 def _session(origin: str | bytes, providers: list[Any]) -> Any:
     runtime = need("onnxruntime", "onnx")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3  # errors are raised; warnings about a graph's leftovers are for whoever exported it
+    options.log_severity_level = 4  # errors are raised; warnings about a graph's leftovers are for whoever exported it
     try:
         return runtime.InferenceSession(origin, options, providers=providers)
     except Exception as error:
@@ -160,6 +163,17 @@ def _line(error: Exception) -> str:
     """What onnxruntime says, without its own source's names."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", " ".join(str(error).split()))
     return re.sub(r"/\S*onnxruntime\S*:\d+ .*?\) (?=[A-Z])", "", text)[:300]
+
+
+def _check_shapes(session: Any) -> None:
+    """A graph may ask for anything, and what it asks for is made: rows to fill it up, and zeros to ask for its classes."""
+    if not session.get_inputs():
+        raise ValueError("the graph must have an input, and has none")
+    for one in session.get_inputs():
+        sizes = [size for size in one.shape if isinstance(size, int)]
+        if min(sizes, default=1) < 1 or math.prod(sizes) > limits.FEED:
+            raise ValueError(f"the graph's input {one.name!r} must have a shape of sizes from 1 on and at most {limits.FEED:,} "
+                             f"numbers, got {one.shape!s:.60}")
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output (head, less) has left; that is no fault.
         sys.stderr.close()
         return 0
+    except MemoryError as error:
+        print(f"whytrust: there is not enough memory for this ({' '.join(str(error).split()) or 'no more is said'}); take "
+              "fewer or smaller inputs, coarser parts, or fewer samples", file=sys.stderr)
+        return 2
     except (ValueError, TypeError, ImportError, OSError) as error:
         complain(str(error))
         return 2

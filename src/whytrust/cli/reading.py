@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from whytrust import inputs, loading
+from whytrust import files, inputs, loading
 from whytrust.core import near, need
 from whytrust.domains import audio
 
@@ -72,7 +72,7 @@ def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> 
     if not exists and " " not in text and path.suffix.lower() in (*inputs.FILES, ".npy"):
         raise ValueError(f"INPUT names the file {text}, which does not exist")
     if exists and path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        return files.array(path)
     if exists and path.is_file() and path.suffix.lower() not in audio.SUFFIXES:
         given.pop("rate", None)  # of a demo of sounds: what this is will be told by what it is
     whole, sign, _ = text.rpartition("@")
@@ -103,14 +103,14 @@ def baseline(text: str) -> Any:
         return number(text)
     if not Path(text).is_file():
         raise ValueError(f"--baseline names the file {text}, which does not exist")
-    return np.load(text, allow_pickle=False)
+    return files.array(text)
 
 
 def table(path: str) -> Any:
     """Rows of a .csv file, or statistics that were saved of such."""
     if path.endswith(".json"):
         return importlib.import_module("whytrust.domains.tabular").TableStatistics.load(path)
-    return need("pandas", "tables").read_csv(path)
+    return files.table(path)
 
 
 def like_background(rows: Any, given: dict[str, Any]) -> Any:
@@ -166,7 +166,7 @@ def _entries(path: Path, given: dict[str, Any]) -> tuple[list[Any], list[str]]:
         kept = [(i + 1, line) for i, line in enumerate(lines) if line.strip()]
         return [inputs.Said(line) for _, line in kept], [f"{path.name}, line {i}" for i, _ in kept]
     if kind == ".npy":
-        array = np.load(path, allow_pickle=False)
+        array = files.array(path)
         if array.ndim < 2:
             raise ValueError(f"{path} must hold one input a row, got shape {array.shape}")
         return list(array), [f"{path.name}, entry {i}" for i in range(len(array))]
@@ -200,17 +200,14 @@ def column(path: Path, name: str | None) -> list[Any]:
     """
     if not path.is_file():
         raise ValueError(f"DATA names the file {path}, which does not exist")
-    pandas, tabs = need("pandas", "tables"), path.suffix.lower() == ".tsv"
-    try:
-        rows = pandas.read_csv(path, sep="\t" if tabs else ",", dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
-                               header=None)
-    except (ValueError, pandas.errors.ParserError) as error:
-        raise ValueError(f"{path} must be a table in UTF-8 with a heading and a text in each row, texts with commas in "
-                         f"quotes: {str(error).strip()}") from error
+    tabs = path.suffix.lower() == ".tsv"
+    what = f"a table in UTF-8 with a heading and a text in each row{'' if tabs else ', texts with commas in quotes'}"
+    rows = files.table(path, "\t" if tabs else ",", what, dtype=str, keep_default_na=False, quoting=3 if tabs else 0,
+                       header=None)
     first, rest = [str(cell) for cell in rows.iloc[0]], rows.iloc[1:]
     if name is not None:
         if name not in first:
-            raise ValueError(f"--column must be one of {', '.join(first)}, got {name!r}{near(name, first)}")
+            raise ValueError(f"--column must be one of {', '.join(first)[:400]}, got {name!r}{near(name, first)}")
         return [inputs.Said(one) for one in rest.iloc[:, first.index(name)]]
     labelled = any(not isinstance(number(cell), str) or (len(first[0].split()) > 1 and cell in set(rest.iloc[:, i]))
                    for i, cell in enumerate(first) if i and cell.strip())

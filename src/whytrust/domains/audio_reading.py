@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files, limits
 from whytrust.core import Floats, need
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", ".w64")
 FILLS = ("zero", "min", "mean")
+_BLOCK = 1 << 22
+"""Samples of all channels in memory at once while a file is read."""
 
 
 def read(path: str | os.PathLike[str], rate: int | None = None) -> tuple[NDArray[np.float32], int]:
@@ -21,17 +25,31 @@ def read(path: str | os.PathLike[str], rate: int | None = None) -> tuple[NDArray
     soundfile = need("soundfile", "audio")
     if not Path(path).is_file():
         raise ValueError(f"a sound file must exist, got {os.fspath(path)!r}, which is no file; check the path")
-    try:
-        samples, own_rate = soundfile.read(os.fspath(path), dtype="float32", always_2d=True)
-    except soundfile.SoundFileError as error:
-        raise ValueError(f"{os.fspath(path)!r} must be a sound file that libsndfile reads ({', '.join(SUFFIXES)}), "
-                         f"got an unreadable one ({error})") from error
-    wave = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)
-    if rate is not None and whole_rate(rate) != own_rate:
-        wave = need("soxr", "audio").resample(wave, own_rate, whole_rate(rate))
+    what = f"a sound file that libsndfile reads ({', '.join(SUFFIXES)})"
+    with files.telling(path, what), files.hushed(), soundfile.SoundFile(os.fspath(path)) as file:
+        own_rate = int(file.samplerate)
+        _check_length(file.frames, file.channels)
+        wave = np.concatenate([np.empty(0, dtype=np.float32), *_blocks(file)])
     if not len(wave):
         raise ValueError(f"a sound file must hold at least one sample, got {os.fspath(path)!r}, which is empty")
+    if rate is not None and whole_rate(rate) != own_rate:
+        resample = need("soxr", "audio").resample
+        with files.telling(path, f"a sound that can be brought from {own_rate} to {rate} samples a second"):
+            _check_length(len(wave) * whole_rate(rate) // own_rate)
+            wave = resample(wave, own_rate, whole_rate(rate))
     return np.ascontiguousarray(wave, dtype=np.float32), int(own_rate if rate is None else rate)
+
+
+def _blocks(file: Any) -> Iterator[NDArray[np.float32]]:
+    """One channel, piece by piece: what a file claims to hold may be far more than there is."""
+    while len(samples := file.read(max(_BLOCK // file.channels, 1), dtype="float32", always_2d=True)):
+        yield samples[:, 0].copy() if samples.shape[1] == 1 else samples.mean(axis=1)
+
+
+def _check_length(frames: int, channels: int = 1) -> None:
+    if frames * channels > limits.SAMPLES:
+        raise ValueError(f"it must have at most {limits.SAMPLES:,} samples, got {frames:,} in each of {channels} channels; cut "
+                         "it, or bring it to a lower rate")
 
 
 def whole_rate(rate: Any) -> int:

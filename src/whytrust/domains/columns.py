@@ -110,7 +110,7 @@ class Column:
 
     def _bin(self, value: Any) -> tuple[int, Any]:
         if not isinstance(value, numbers.Real):
-            raise ValueError(f"column {self.name!r} is numeric, its value must be a number, got {value!r}; "
+            raise ValueError(f"column {self.name!r:.60} is numeric, its value must be a number, got {value!r:.60}; "
                              f"if it holds categories fit with categorical=[{self.label!r}]")
         if not math.isfinite(value):
             raise ValueError(f"column {self.name!r} must be finite, got {value!r}; clip it, or mark it missing with NaN")
@@ -142,10 +142,10 @@ class Column:
             if atom is not None and atom == value:
                 return state, atom
         said = self.word if self.storage.timed else repr
-        known = ", ".join("missing" if atom is None else said(atom) for atom in self.atoms[:6])
+        known = ", ".join("missing" if atom is None else f"{said(atom):.60}" for atom in self.atoms[:6])
         more = f", … ({len(self.atoms)} in all)" if len(self.atoms) > 6 else ""
-        raise ValueError(f"column {self.name!r} must hold a category of the training data ({known}{more}), got {said(value)}; "
-                         "fit on training data that has it, or map it to a known category")
+        raise ValueError(f"column {self.name!r:.60} must hold a category of the training data ({known}{more}), got "
+                         f"{said(value):.60}; fit on training data that has it, or map it to a known category")
 
 
 # --- fitting one column -----------------------------------------------------------------------------------------------

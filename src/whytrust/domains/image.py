@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files, limits
 from whytrust.core import Batch, Floats, Masks, check_baseline, check_masks, need, pool_labels, runs
 from whytrust.domains.inpainting import painted
 from whytrust.domains.segments import colours_of, few_segments, value_range
@@ -24,14 +25,25 @@ BASELINES: dict[str, str | float] = {"zeros": 0.0, "mean": "image_mean", "segmen
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
+FORMATS = ("PNG", "JPEG", "MPO", "BMP", "DIB", "GIF", "WEBP", "TIFF", "AVIF")
+"""What a file with one of these endings may be: Pillow knows others, and runs a PostScript interpreter for one of them."""
+
+
 def read(path: str | os.PathLike[str]) -> NDArray[Any]:
     """An image file as (H, W, 3) bytes, or (H, W) where it is grey."""
-    image_module = need("PIL.Image", "image")
-    try:
-        with image_module.open(path) as image:
-            return _pixels(image)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} must be an image file that Pillow can read: {error}") from error
+    library, what = need("PIL.Image", "image"), "an image file that Pillow can read"
+    files.checked(path, what, limits.IMAGE)
+    library.init()
+    known = [one for one in FORMATS if one in library.OPEN]
+    otherwise = "save it again, whole or smaller"
+    with files.telling(path, what, otherwise), files.hushed(), library.open(path, formats=known) as image:
+        wide, high = image.size
+        if wide * high > limits.PIXELS:
+            raise ValueError(f"it must have at most {limits.PIXELS:,} pixels, got {wide} × {high}; make it smaller, or cut it")
+        covered = sum((right - left) * (low - top) for _, (left, top, right, low), *_ in image.tile)
+        if image.format == "TIFF" and covered < wide * high:  # Pillow would leave the rest black, and say nothing
+            raise ValueError(f"it is cut off: it has less than {wide} × {high} pixels")
+        return _pixels(image)
 
 
 def _pixels(image: Any) -> NDArray[Any]:

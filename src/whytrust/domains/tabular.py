@@ -18,7 +18,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, need, pool_labels
+from whytrust.domains import kept
 from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
@@ -102,11 +104,11 @@ class TableStatistics:
     @classmethod
     def load(cls, path: str | Path) -> TableStatistics:
         """Read the JSON file that `save` wrote."""
-        try:
-            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} must be a file that TableStatistics.save wrote, reading it gave "
-                             f"{type(error).__name__}: {error}; fit the statistics again and save them") from error
+        data = files.plain(path, "a file that TableStatistics.save wrote")
+        with files.telling(path, "a file that TableStatistics.save wrote", "fit the statistics again and save them"):
+            found = cls.from_json(data)
+            kept.check(found.columns, found.dtype)
+            return found
 
 
 def _position(key: Any, labels: list[Any], option: str) -> int:

@@ -250,7 +250,7 @@ def _check_text(text: Any, fill: Any) -> None:
     if not isinstance(text, str):
         raise TypeError(f"a text must be a str, got {type(text).__name__}; decode bytes, and pass one text at a time")
     if not text.strip():
-        raise ValueError(f"a text must have at least one word, got {text!r}, which is empty; leave such texts out")
+        raise ValueError(f"a text must have at least one word, got {text[:20]!r}, which is empty; leave such texts out")
     if fill is not None and not isinstance(fill, str):
         raise TypeError(f"fill must be a string that stands for a hidden part, or None to remove it, got {fill!r}")
 

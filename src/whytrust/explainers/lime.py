@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import local
-from whytrust.core import DrawnParts, Draws, Floats
+from whytrust.core import DrawnParts, Draws, Floats, check_weighable
 from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks, too_narrow
 from whytrust.explanation import Explanation
 from whytrust.moments import SELECTIONS
@@ -115,6 +115,7 @@ class Lime:
 
     def settle(self, question: Question) -> Setting:
         """Every choice made: the user's where there is one, else the variant's for this domain."""
+        check_weighable(question.d)
         chosen = dict(DEFAULTS[self.variant][question.parts.domain])
         given = {k: v for k, v in asdict(self).items() if k in chosen and v is not None}
         chosen.update(given)

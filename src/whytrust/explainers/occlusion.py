@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whytrust.core import check_weighable
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
@@ -22,6 +23,7 @@ class Occlusion:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """d model calls, or d × repeats with a random fill; then with the standard error of the mean."""
+        check_weighable(question.d)
         masks = ~np.eye(question.d, dtype=bool)
         if question.parts.deterministic:
             return Explanation.of(question, "occlusion", question.original[question.target] - question.score(masks, rng))

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from whytrust import files
 from whytrust.backends.language import CausalModel
 from whytrust.core import MissingExtra, near
 from whytrust.domains.text import sentences, words
@@ -113,7 +114,9 @@ def _ngrams(file: str | None) -> _NGrams:
     library = _pocketsphinx()
     if file is not None:
         _check_arpa(Path(file))
-    return _NGrams(library.NGramModel.readfile(file or library.get_model_path("en-us/en-us.lm.bin")), library.LogMath())
+    place = file or library.get_model_path("en-us/en-us.lm.bin")
+    with files.telling(place, "a language model in ARPA format"), files.hushed():
+        return _NGrams(library.NGramModel.readfile(place), library.LogMath())
 
 
 def _pocketsphinx() -> Any:
@@ -142,10 +145,7 @@ def _pieces(word: str, ngrams: _NGrams) -> list[str]:
 
 def _check_arpa(file: Path) -> None:
     """Refuse a file that is not whole: the library would not raise but end the process."""
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the language model must be a text file in ARPA format, {file} could not be read: {error}") from error
+    lines = [line.strip() for line in files.text(file, "a language model, a text file in ARPA format").splitlines()]
     told = {int(n): int(count) for line in lines for n, count in re.findall(r"^ngram (\d+) ?= ?(\d+)$", line)}
     held, order = dict.fromkeys(told, 0), 0
     for line in lines:

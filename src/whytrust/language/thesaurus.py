@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.core import MissingExtra
 from whytrust.language.forms import MOST, fitting, part_of, readings, stem_of
 from whytrust.language.tags import penn_at
@@ -157,6 +158,7 @@ def _beside(words: tuple[str, ...]) -> tuple[str, ...]:
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 Beside = dict[str, frozenset[str]]
+PAIRS = "a file of pairs, two words a line"
 
 
 def _key(place: Path) -> str:
@@ -164,8 +166,11 @@ def _key(place: Path) -> str:
     if not place.exists():
         raise ValueError(f"pairs of words must be a file, or a folder with *_synonyms.txt, and {place} is not there")
     folder = place if place.is_dir() else place.parent
-    files = [*(sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]), *sorted(folder.glob("*_antonyms.txt"))]
-    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
+    every = [*(sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]), *sorted(folder.glob("*_antonyms.txt"))]
+    found = hashlib.blake2b(digest_size=8)
+    for file in every:
+        files.digest_into(file, PAIRS, found.update)
+    return found.hexdigest()
 
 
 @cache
@@ -173,22 +178,20 @@ def _pairs(path: str, key: str) -> tuple[Beside, Beside]:
     """What is paired with each word as a synonym, and as an antonym; either way round."""
     place = Path(path)
     folder = place if place.is_dir() else place.parent
-    files = sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]
-    same = _either_way(pair for file in files for pair in _read(file))
+    own = sorted(place.glob("*_synonyms.txt")) if place.is_dir() else [place]
+    same = _either_way(pair for file in own for pair in _read(file))
     if not same:
         raise ValueError(f"pairs of words must be two words a line, in a file or in a folder's *_synonyms.txt; {path} has none")
     return same, _either_way(pair for file in sorted(folder.glob("*_antonyms.txt")) for pair in _read(file))
 
 
 def _read(file: Path) -> Iterator[tuple[str, str]]:
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            words = line.decode("utf-8", errors="replace").lower().split()
-            if len(words) not in (0, 2):
-                raise ValueError(f"{file} must have two words a line, line {number} has {len(words)}: "
-                                 f"{' '.join(words)[:60]!r}")
-            if words and words[0] != words[1]:
-                yield words[0], words[1]
+    for number, line in enumerate(files.text(file, PAIRS, errors="replace").split("\n"), 1):
+        words = line.lower().split()
+        if len(words) not in (0, 2):
+            raise ValueError(f"{file} must have two words a line, line {number} has {len(words)}: {' '.join(words)[:60]!r}")
+        if words and words[0] != words[1]:
+            yield words[0], words[1]
 
 
 def _either_way(pairs: Iterator[tuple[str, str]]) -> Beside:

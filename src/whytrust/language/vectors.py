@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -20,8 +21,10 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
+from whytrust import files, limits
 from whytrust.language.forms import MOST, Opposites, fitting, readings, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
@@ -33,6 +36,10 @@ ROWS = 2048
 """Vectors in memory at once while a file is read, and while all are compared with one."""
 _LINE = 1 << 20
 """Bytes: the longest line. A file without line ends is not in text format."""
+_DIGITS = 16
+"""Of no number of words or of numbers are there so many."""
+_SMALL = 1 << 16
+"""Bytes: a .gz file that is smaller is taken to be as large, for a toy may well be all zeros and ones."""
 _ROUNDING = 1e-4
 """Of a cosine in single precision, by far."""
 
@@ -47,7 +54,7 @@ class WordVectors:
     @classmethod
     def open(cls, path: str | Path) -> WordVectors:
         """The vectors of a file; the first time it is read and indexed, some ten seconds for 100 MB."""
-        place = Path(path).resolve()
+        place = Path(os.path.realpath(path))  # which takes a circle of links for a place, too, where nothing is
         if not place.is_file():
             raise ValueError(f"word vectors must be a file in text format, a word and its numbers a line; {path} is not there")
         key = _key(place)
@@ -155,11 +162,11 @@ class _Table:
     @cached_property
     def sorted(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The hashes of all words, rising, and their rows."""
-        return np.load(self.folder / "hashes.npy", mmap_mode="r"), np.load(self.folder / "rows.npy", mmap_mode="r")
+        return open_memmap(self.folder / "hashes.npy", mode="r"), open_memmap(self.folder / "rows.npy", mode="r")
 
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
-        return np.asarray(np.load(self.folder / "ends.npy", mmap_mode="r"))
+        return np.asarray(open_memmap(self.folder / "ends.npy", mode="r"))
 
     @cached_property
     def _letters(self) -> NDArray[np.uint8]:
@@ -194,6 +201,8 @@ def _table(path: str, key: str) -> _Table:
     """The index of a file: what is in the cache, or made now and put there."""
     of_file = f"vectors-{hashlib.sha256(path.encode()).hexdigest()[:16]}-"
     folder = cache_folder() / f"{of_file}{key}"
+    if folder.exists() and not _fits(folder):
+        shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "rows.npy").is_file():
         if not Path(path).is_file() or _key(Path(path)) != key:
             raise ValueError(f"the file of word vectors {path} must be as it was when it was opened; open it again")
@@ -201,6 +210,19 @@ def _table(path: str, key: str) -> _Table:
         for old in set(folder.parent.glob(f"{of_file}" + "[0-9a-f]" * len(key))) - {folder}:
             shutil.rmtree(old, ignore_errors=True)
     return _Table(folder)
+
+
+def _fits(folder: Path) -> bool:
+    """Is an index whole? Others may have written to the cache, or a disk have been full."""
+    try:
+        table = _Table(folder)
+        (hashes, rows), ends, words = table.sorted, table._ends, len(table.vectors)
+        kinds = [str(one.dtype) for one in (hashes, rows, ends)]
+        whole = kinds == ["uint64", "int64", "int64"] and 0 < len(hashes) == len(rows) <= words == len(ends)
+        return bool(whole and 0 <= rows.min() <= rows.max() < words and ends[-1] == len(table._letters)
+                    and (np.diff(ends) >= 0).all())
+    except (OSError, ValueError, EOFError):
+        return False
 
 
 def _make(path: Path, folder: Path) -> None:
@@ -279,8 +301,8 @@ def _vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
     with _opened(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LINE), b""), 1):
             fields = line.split()
-            if number == 1 and len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
-                promised, dimensions = int(fields[0]), int(fields[1])
+            if number == 1 and len(fields) == 2 and all(field.isdigit() and len(field) < _DIGITS for field in fields):
+                promised, dimensions = map(int, fields)
                 continue
             if not fields:
                 continue
@@ -310,12 +332,28 @@ def _numbers(fields: list[bytes]) -> list[float] | None:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """As it is, or unpacked where its name ends in .gz."""
-    if path.suffix != ".gz":
-        with path.open("rb") as file:
+    with files.opened(path, "word vectors in text format", limits.VECTORS) as file:
+        if path.suffix != ".gz":
             yield file
-        return
-    try:
-        with gzip.open(path) as file:
-            yield file
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} must be a whole gzip file ({error})") from error
+            return
+        try:
+            yield _Unpacked(file, path)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} must be a whole gzip file ({error})") from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """A .gz file that refuses to go on where it unpacks to more than any text would."""
+
+    def __init__(self, packed: IO[bytes], path: Path) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._path, self._left = path, min(limits.UNPACKED * max(path.stat().st_size, _SMALL), limits.VECTORS)
+
+    def readline(self, most: int | None = -1) -> bytes:
+        """A line, or so many bytes of it."""
+        found = super().readline(-1 if most is None else most)
+        self._left -= len(found)
+        if self._left < 0:
+            raise ValueError(f"{self._path} must unpack to at most {limits.UNPACKED} times its size, or "
+                             f"{files.size(limits.VECTORS)}, and does to more; unpack it yourself and name what comes out")
+        return found

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from whytrust import files
 from whytrust.language.forms import MOST, fitting, part_of, readings, stem_of
 from whytrust.language.tags import penn_at
 from whytrust.language.written import Written
@@ -127,9 +128,9 @@ class _Set(NamedTuple):
 @cache
 def _index(folder: str, part: str) -> dict[str, str]:
     """What the index says of each entry."""
-    with (Path(folder) / f"index.{FILES[part]}").open(encoding="utf-8", errors="replace") as lines:
-        entries = (line.partition(" ") for line in lines if not line.startswith(" "))  # the licence is indented
-        return {entry: rest.strip() for entry, _, rest in entries if "_" not in entry}
+    lines = files.text(Path(folder) / f"index.{FILES[part]}", "an index of WordNet", errors="replace").split("\n")
+    entries = (line.partition(" ") for line in lines if not line.startswith(" "))  # the licence is indented
+    return {entry: rest.strip() for entry, _, rest in entries if entry and "_" not in entry}
 
 
 @cache
@@ -138,8 +139,8 @@ def _exceptions(folder: str, part: str) -> dict[str, tuple[str, ...]]:
     path = Path(folder) / f"{FILES[part]}.exc"
     if not path.is_file():
         return {}
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        return {form: tuple(entries) for form, *entries in (line.split() for line in lines if line.strip())}
+    lines = files.text(path, "WordNet's irregular forms", errors="replace").split("\n")
+    return {form: tuple(entries) for form, *entries in (line.split() for line in lines if line.strip())}
 
 
 @cache
@@ -160,11 +161,13 @@ def _set(folder: str, part: str, at: int) -> _Set:
         count = int(fields[3], 16)
         words = tuple(fields[4 + 2 * i].partition("(")[0] for i in range(count))
         first = 5 + 2 * count
+        if int(fields[first - 1]) > len(fields):
+            raise ValueError(fields[first - 1])
         pointers = [fields[first + 4 * i:first + 4 * i + 4] for i in range(int(fields[first - 1]))]
         similar = tuple(int(offset) for kind, offset, _, _ in pointers if kind == "&")
         opposite = tuple((_OF_LETTER[letter], int(offset), int(pair[:2], 16), int(pair[2:], 16))
                          for kind, offset, letter, pair in pointers if kind == "!")
     except (ValueError, IndexError, KeyError) as error:
         raise ValueError(f"data.{FILES[part]} in {folder} must be WordNet 3.x's and go with its index; at {at} stands "
-                         f"{' '.join(fields[:6])!r}") from error
+                         f"{' '.join(fields[:6])[:80]!r}") from error
     return _Set(words, similar, opposite)

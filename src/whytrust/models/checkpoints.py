@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from whytrust import files
 from whytrust.core import need
 
 torch = need("torch", "torch")
@@ -42,25 +43,26 @@ def resumed(path: Path, net: Any, optimiser: Any, about: Mapping[str, Any]) -> i
     if not path.is_file():
         return 0
     library = need("safetensors", "torch")
-    try:
-        with library.safe_open(os.fspath(path), framework="pt") as file:
-            told = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
-    except (library.SafetensorError, OSError) as error:
-        raise ValueError(f"{path} must be the checkpoint of a training, and cannot be read ({error}); delete it to begin "
-                         "again") from error
+    what = "the checkpoint of a training", "delete it to begin again"
+    with files.telling(path, *what), library.safe_open(os.fspath(path), framework="pt") as file:
+        told = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
     if told.get("format") != FORMAT:
         raise ValueError(f"{path} must be the checkpoint of a training ({FORMAT}), got {told.get('format')!r}; delete it to "
                          "begin again")
-    _check_same(path, json.loads(told["about"]), about)
-    net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
-    for number, weight in enumerate(net.parameters()):
-        moments = {name: tensors[f"adam.{number}.{name}"] for name in _MOMENTS if f"adam.{number}.{name}" in tensors}
-        if moments:
-            # Laid out in memory as the weights are, as Adam itself would: otherwise sums might round differently.
-            optimiser.state[weight] = {name: torch.zeros_like(weight, memory_format=torch.preserve_format).copy_(value)
-                                       if value.ndim else value for name, value in moments.items()}
-    return int(told["done"])
+    with files.telling(path, *what):
+        kept, done = json.loads(told["about"]), int(told["done"])
+        kept = {**kept, "schedule": dict(kept["schedule"])}
+    _check_same(path, kept, about)
+    with files.telling(path, *what):
+        net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
+        for number, weight in enumerate(net.parameters()):
+            moments = {name: tensors[f"adam.{number}.{name}"] for name in _MOMENTS if f"adam.{number}.{name}" in tensors}
+            if moments:
+                # Laid out in memory as the weights are, as Adam itself would: otherwise sums might round differently.
+                optimiser.state[weight] = {name: torch.zeros_like(weight, memory_format=torch.preserve_format).copy_(value)
+                                           if value.ndim else value for name, value in moments.items()}
+    return done
 
 
 def _check_same(path: Path, kept: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -11,9 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.models.hearing import Hearing
-from whytrust.models.singing_voice import SingingVoiceNet, load
+from whytrust.models.singing_voice import REMADE, SingingVoiceNet, load
 from whytrust.models.songs import BANDS, CLASSES, FRAME_RATE, FRAMES, HOP, RATE, REACH, Song, edges_between
+
+
+def _share(threshold: Any) -> float:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise ValueError(f"its threshold must be a number between 0 and 1, got {threshold!r:.60}")
+    return float(threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +35,8 @@ class Detector:
     def read(cls, path: str | os.PathLike[str]) -> Detector:
         """From the file that `whytrust train singing-voice` writes."""
         net, facts = load(path)
-        return cls(net, float(facts["threshold"]), facts)
+        with files.telling(path, "a singing-voice detector", REMADE):
+            return cls(net, _share(facts["threshold"]), facts)
 
     @cached_property
     def hearing(self) -> Hearing:

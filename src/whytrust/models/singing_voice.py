@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from whytrust import files
 from whytrust.core import need
 from whytrust.models.songs import BANDS, FRAME_RATE, FRAMES
 from whytrust.models.songs import REACH as REACH
@@ -22,6 +23,7 @@ F = torch.nn.functional
 
 POOL = 3
 FORMAT = "whytrust singing-voice 1"
+REMADE = "make one with: whytrust train singing-voice"
 _SLOPE, _EPS = 0.01, 1e-4
 
 
@@ -129,19 +131,17 @@ def load(path: str | os.PathLike[str]) -> tuple[SingingVoiceNet, dict[str, Any]]
     """(net, facts) as they were saved; a file of anything else is one clear error."""
     library = need("safetensors", "torch")
     if not Path(path).is_file():
-        raise ValueError(f"{os.fspath(path)} must be the weights of a singing-voice detector, and does not exist; make them "
-                         "with: whytrust train singing-voice")
-    try:
-        with library.safe_open(os.fspath(path), framework="pt") as file:
-            about = file.metadata() or {}
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-    except (library.SafetensorError, OSError) as error:
-        raise ValueError(f"{os.fspath(path)} must be a safetensors file, and cannot be read as one ({error})") from error
+        raise ValueError(f"{os.fspath(path)} must be the weights of a singing-voice detector, and does not exist; "
+                         f"{REMADE}")
+    with files.telling(path, "a safetensors file", REMADE), library.safe_open(os.fspath(path), framework="pt") as file:
+        about = file.metadata() or {}
+        names = file.keys()
+        tensors = {name: file.get_tensor(name) for name in names}
     if about.get("format") != FORMAT:
-        raise ValueError(f"{os.fspath(path)} must hold a singing-voice detector ({FORMAT}), got {about.get('format')!r}; make "
-                         "one with: whytrust train singing-voice")
+        raise ValueError(f"{os.fspath(path)} must hold a singing-voice detector ({FORMAT}), got {about.get('format')!r}; "
+                         f"{REMADE}")
     net = SingingVoiceNet()
-    net.load_state_dict(tensors)
-    facts: dict[str, Any] = json.loads(about["facts"])
+    with files.telling(path, "a singing-voice detector", REMADE):
+        net.load_state_dict(tensors)
+        facts: dict[str, Any] = dict(json.loads(about["facts"]))
     return net.eval(), facts

@@ -17,6 +17,8 @@ from whytrust.views import ImageView, SoundView, TableView, TextView
 STYLES = ("signed", "positive", "maps")
 TOP = 10
 """How many parts a chart shows unless told otherwise."""
+_LONG = 500
+"""Letters at either end of which a label never shows more."""
 FAINT = 0.05
 """Words with less than this share of the largest score stay plain: marks on every word would hide those that matter."""
 RANGE = 1.96

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from whytrust import files
 from whytrust.lab import every_lab
 from whytrust.measures.judged import Metric
 from whytrust.models.minilm import cache_folder
@@ -112,7 +113,8 @@ def installed(name: str) -> str | None:
 
 def _read(file: Path, metrics: Sequence[Metric]) -> list[Admission] | None:
     try:
-        found = [Admission(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+        found = [Admission(**one) for one in files.plain(file, "what was found out about metrics")]
+        known = {one.metric for one in found} <= {metric.about.name for metric in metrics}
     except (OSError, ValueError, TypeError):
         return None
-    return found if {one.metric for one in found} <= {metric.about.name for metric in metrics} else None
+    return found if known else None

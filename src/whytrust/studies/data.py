@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import files, limits
 from whytrust import inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import near, need
@@ -31,8 +32,10 @@ class Item:
     def digest(self) -> str:
         """A short hash of what the input is, to notice that it changed."""
         value = self.value
+        if isinstance(value, str | os.PathLike) and reading.source_of(value):
+            return _digest_of(Path(value))
         if isinstance(value, str | os.PathLike):
-            content = _content(Path(value)) if reading.source_of(value) else str(value).encode("utf-8", "surrogatepass")
+            content = str(value).encode("utf-8", "surrogatepass")
         elif hasattr(value, "to_json"):
             content = str(value.to_json()).encode()
         else:
@@ -110,7 +113,10 @@ def gather(inputs: Any, background: Any = None, groups: Any = None, truths: Any 
 def _arrays(path: Any) -> list[Any]:
     if not Path(path).is_file():
         raise ValueError(f"inputs names the file {path}, which does not exist")
-    return list(np.load(path, allow_pickle=False))
+    found = files.array(path)
+    if found.ndim < 2:
+        raise ValueError(f"{path} must hold one input a row, got shape {found.shape}")
+    return list(found)
 
 
 def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
@@ -204,12 +210,14 @@ def _source(group: Any) -> str | None:
     return None if missing else str(group)
 
 
-def _content(path: Path) -> bytes:
-    """A file's bytes; of one that cannot be read only why, for it will be recorded as failed."""
+def _digest_of(path: Path) -> str:
+    """Of a file's bytes; of one that cannot be read only that it cannot, for it will be recorded as failed."""
+    found = hashlib.blake2b(digest_size=8)
     try:
-        return path.read_bytes()
-    except OSError as error:
-        return type(error).__name__.encode()
+        files.digest_into(path, "an input", found.update, limits.ARRAY, line=None)
+    except (OSError, ValueError):
+        found.update(b"cannot be read")
+    return found.hexdigest()
 
 
 def _plain(label: Any) -> str | int | None:

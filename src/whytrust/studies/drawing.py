@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts
 from whytrust.explanation import Explanation
@@ -201,14 +202,10 @@ def _turned(model: CheckedModel, excerpt: Cells, shapes: Sequence[Shape], rng: n
 
 def read_piece(path: str | Path) -> Cells:
     """A log-mel spectrogram of any length, frames × 80, from a .npy file."""
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} must be a .npy file of numbers, and cannot be read ({error})") from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.shape[1] != BANDS or found.dtype.kind != "f":
-        got = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
-        raise ValueError(f"{path} must hold a log-mel spectrogram as floats, frames × {BANDS}, got {got}; "
-                         "transpose it where the bands come first")
+    found = files.array(path)
+    if found.ndim != 2 or found.shape[1] != BANDS or found.dtype.kind != "f":
+        raise ValueError(f"{path} must hold a log-mel spectrogram as floats, frames × {BANDS}, got {found.dtype} of shape "
+                         f"{found.shape}; transpose it where the bands come first")
     if len(found) < FRAMES or not np.isfinite(found).all():
         raise ValueError(f"{path} must hold at least {FRAMES} frames, an excerpt, of finite numbers, got {len(found)} and "
                          f"{int((~np.isfinite(found)).sum())} numbers that are not finite")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.attacks.carlini_wagner import SPECTROGRAM, CarliniWagner
 from whytrust.attacks.song import AttackedSong, attack_song
 from whytrust.checked import CheckedModel
@@ -151,7 +152,7 @@ def songs_in(folder: str | Path) -> Songs:
         raise ValueError(f"inputs must be a folder of songs, got {str(folder)!r}, which is none")
     if next(root.rglob("*.lab"), None) is not None:
         return jamendo(root).test
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in audio.SUFFIXES)
+    paths = files.inside(root, audio.SUFFIXES)
     if not paths:
         raise ValueError(f"{folder} must hold songs ({', '.join(audio.SUFFIXES)}), got none")
     return Songs(tuple(str(path.relative_to(root)) for path in paths), partial(_read, tuple(paths)))

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import api, engine, stats
+from whytrust import api, engine, files, stats
 from whytrust.core import Parts, near, need
 from whytrust.planting import Which, holding
 from whytrust.store import Store
@@ -38,6 +38,7 @@ COATS = {
                      "german_shorthaired", "miniature_pinscher", "pug", "shiba_inu", "staffordshire_bull_terrier"), SHORT)}
 """The dogs among the Oxford pets. Cats are left out: their artefact is another one, and a reader would have two to name."""
 SIZE, BOXED = 224, 512
+SIDES = ("bbox_xmin", "bbox_ymin", "bbox_xmax", "bbox_ymax")
 TRAINED = 10
 """Pictures of each class that are trained on, as in the paper."""
 SAMPLES, PARTS, READERS = 300, "slic:40", 27
@@ -108,8 +109,14 @@ class Pets:
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, str]]:
-        with open(self.folder / "artifact_boxes.csv", newline="", encoding="utf-8") as file:
-            return {row["image"]: row for row in csv.DictReader(file)}
+        place, what = self.folder / "artifact_boxes.csv", f"a table with the columns image, {', '.join(SIDES)}"
+        rows = files.text(place, what).splitlines()
+        with files.telling(place, what):
+            found = {row["image"]: row for row in csv.DictReader(rows)}
+            boxes = [float(row[side]) for row in found.values() for side in SIDES]
+            if not boxes or not np.isfinite(boxes).all():
+                raise ValueError("it must have rows, and boxes of finite numbers")
+        return found
 
     @property
     def labels(self) -> list[str]:
@@ -128,8 +135,7 @@ class Pets:
         for name, picture in zip(self.names, self.pictures, strict=True):
             copy = square(self.folder / "with_artifact" / name, self.size, self.size)
             copies[_digest(picture)] = copy
-            left, top, right, bottom = (float(self._rows[name][f"bbox_{side}"]) * self.size / BOXED
-                                        for side in ("xmin", "ymin", "xmax", "ymax"))
+            left, top, right, bottom = (float(self._rows[name][side]) * self.size / BOXED for side in SIDES)
             boxes[_digest(copy)] = round(left), round(top), round(right), round(bottom)
         return Copies(copies, boxes)
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from whytrust import files
+
 GROUPS = ("alt.atheism", "soc.religion.christian")
 CLASSES = ("atheism", "christian")
 SPLITS = ("train", "test")
@@ -86,13 +88,14 @@ def read(folder: str | Path) -> Newsgroups:
         posts: list[Post] = []
         for label, group in enumerate(GROUPS):
             place = root / f"20news-bydate-{split}" / group
-            paths = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith(".")) if place.is_dir() else []
+            there = files.inside(place) if place.is_dir() else []
+            paths = [p for p in there if p.parent == place and p.is_file() and not p.name.startswith(".")]
             if not paths:
                 raise ValueError(f"--data must name a folder of 20 newsgroups with posts in "
                                  f"20news-bydate-{{train,test}}/{{{','.join(GROUPS)}}}, and {place} "
                                  f"{'holds none' if place.is_dir() else 'is not there'}; unpack 20news-bydate.tar.gz and name "
                                  "the folder that it made")
-            posts += [Post(f"{group}/{path.name}", label, path.read_text(encoding="latin-1")) for path in paths]
+            posts += [Post(f"{group}/{path.name}", label, files.text(path, "a post", encoding="latin-1")) for path in paths]
         found[split] = tuple(posts)
     return Newsgroups(**found)
 

@@ -28,7 +28,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from whytrust import api
+from whytrust import api, files
 from whytrust.checked import CheckedModel
 from whytrust.domains.text import TextParts
 from whytrust.models import minilm
@@ -82,7 +82,7 @@ def _lines(path: Path) -> list[str]:
         raise ValueError(f"{path} must be a file of reviews as the multi-domain sentiment set has them (processed_acl); --data "
                          f"names the folder that holds {' and '.join(DATASETS)}")
     lines = [" ".join(word for word in TOKEN.findall(line) if "_" not in word)
-             for line in path.read_text(encoding="latin-1").splitlines() if line.strip()]
+             for line in files.text(path, "a file of reviews", encoding="latin-1").splitlines() if line.strip()]
     if len(lines) < 10:
         raise ValueError(f"{path} must hold at least 10 reviews, one a line, got {len(lines)}")
     return lines
@@ -102,7 +102,8 @@ def digest(folder: str | Path, names: Sequence[str]) -> str:
     for name in names:
         for side in ("positive", "negative"):
             path = Path(folder) / name / f"{side}.review"
-            content.update(path.read_bytes() if path.is_file() else b"")
+            if path.is_file():
+                files.digest_into(path, "a file of reviews", content.update)
     return content.hexdigest()
 
 

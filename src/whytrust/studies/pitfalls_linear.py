@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.linear_model import Lasso
 
+from whytrust import files
 from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, generator
 from whytrust.domains.image import ImageParts
@@ -68,16 +69,14 @@ def read(data: str | Path | None, scale: float = 1.0) -> Digits:
     if not file.is_file():
         raise ValueError("--data must name a folder with mnist.npz (arrays x_train, y_train, x_test, y_test), got "
                          f"{str(data)!r}")
-    try:
-        with np.load(file, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in ("x_train", "y_train", "x_test", "y_test")}
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{file} must hold the arrays x_train, y_train, x_test and y_test: {error}") from error
+    names = ("x_train", "y_train", "x_test", "y_test")
+    arrays = files.arrays(file, names, f"a .npz file with the arrays {', '.join(names)}")
     for side in ("train", "test"):
         images, labels = arrays[f"x_{side}"], arrays[f"y_{side}"]
-        if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype.kind not in "uif" or not len(images):
+        numbers = images.dtype.kind in "uif" and labels.dtype.kind in "ui"
+        if images.ndim != 3 or labels.shape != images.shape[:1] or not numbers or not len(images):
             raise ValueError(f"{file} must hold images (n, H, W) and a label for each, got {images.dtype} {images.shape} and "
-                             f"{labels.shape}")
+                             f"{labels.dtype} {labels.shape}")
     first = max(round(scale * len(arrays["x_test"])), 20)
     return Digits("MNIST", arrays["x_train"].astype(np.float64), arrays["y_train"].astype(np.intp),
                   arrays["x_test"][:first].astype(np.float64), arrays["y_test"][:first].astype(np.intp))

@@ -7,7 +7,6 @@ All is done in the nets' normalised space, as the authors did: PGD of 100 steps 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust import files
 from whytrust.attacks.pgd import PGD
 from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, generator, need
@@ -241,7 +241,7 @@ def imagenet_folder(folder: str | Path, scale: float = 1.0) -> Data:
     """Images whose names begin with their class's WordNet number, evenly thinned to a share; or in folders named so."""
     root = Path(folder)
     listing = root / "imagenet_class_index.json"
-    paths = sorted(p for p in root.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png"))
+    paths = files.inside(root, (".jpg", ".jpeg", ".png"))
     if not paths:
         raise ValueError(f"{folder} must hold images (.jpg, .png), got none")
     if not 0 < scale <= 1:
@@ -263,7 +263,10 @@ def _wnid(path: Path) -> str:
 def _class_numbers(listing: Path, paths: Sequence[Path]) -> Mapping[str, int]:
     """A class's number is the place of its WordNet number among all of them."""
     if listing.is_file():
-        known = sorted(wnid for wnid, *_ in json.loads(listing.read_text(encoding="utf-8")).values())
+        said = files.plain(listing, "ImageNet's list of classes")
+        if not isinstance(said, dict) or not all(isinstance(one, list) and one for one in said.values()):
+            raise ValueError(f"{listing} must be ImageNet's list of classes, {{number: [WordNet's number, name]}}")
+        known = sorted(str(wnid) for wnid, *_ in said.values())
     else:
         known = sorted({_wnid(path) for path in paths})
         if len(known) != 1000:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whytrust import files
 from whytrust.domains import audio
 from whytrust.models.songs import FRAME_RATE, FRAMES, RATE, Song, Songs, SongSet, Stretches, Wave
 from whytrust.models.songs import synthesised as pieces
@@ -117,8 +118,8 @@ def _chosen(songs: Songs, numbers: Sequence[int], number: int) -> Song:
 
 def _by_name(root: Path, suffixes: Sequence[str]) -> dict[str, list[Path]]:
     found = defaultdict(list)
-    for path in sorted(root.rglob("*")):
-        if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file():
+    for path in files.inside(root, suffixes):
+        if not path.name.startswith(".") and path.is_file():
             found[path.stem].append(path)
     return dict(found)
 
@@ -138,7 +139,7 @@ def _listed(root: Path) -> dict[str, list[_Listed]] | None:
 
 def _lines(path: Path) -> list[_Listed]:
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+    for number, line in enumerate(_said(path, "a list of songs").splitlines(), 1):
         name = Path(line.strip().replace("\\", "/")).name
         # A title may have a dot of its own: only what is the suffix of a sound is taken off.
         if Path(name).suffix.lower() in (*audio.SUFFIXES, ".lab"):
@@ -170,9 +171,13 @@ def _check_apart(parts: dict[str, list[_Listed]]) -> None:
     seen: dict[str, _Listed] = {}
     for one in (one for split in SPLITS for one in parts[split]):
         if one.name in seen:
-            raise ValueError(f"a song must be in one part of the set, once: {one.name!r} is in {seen[one.name].where} and in "
-                             f"{one.where}; take it out of one")
+            raise ValueError(f"a song must be in one part of the set, once: {one.name[:80]!r} is in {seen[one.name].where} and "
+                             f"in {one.where}; take it out of one")
         seen[one.name] = one
+
+
+def _said(path: Path, what: str) -> str:
+    return files.text(path, what, encoding="utf-8-sig", errors="replace")
 
 
 # --- one song ---------------------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ def _song(root: Path, listed: Sequence[_Listed], sounds: dict[str, list[Path]], 
         there = found.get(one.name, [])
         if len(there) != 1:
             got = "none" if not there else "several: " + ", ".join(str(path) for path in there)
-            raise ValueError(f"{one.name!r} ({one.where}) must have {what} of its name in {root}, got {got}")
+            raise ValueError(f"{one.name[:80]!r} ({one.where}) must have {what} of its name in {root}, got {got}")
         paths[what] = there[0]
     wave = _wave(paths["a sound file"])
     return Song(one.name, wave, annotated(paths["a .lab file"], len(wave) / RATE))
@@ -219,13 +224,13 @@ class _Line:
     def read(cls, where: str, text: str) -> _Line:
         words = text.partition("#")[0].split()  # what follows is a comment
         if len(words) != 3:
-            raise ValueError(f"{where}, must be 'start end sing|nosing', got {text.strip()!r}")
+            raise ValueError(f"{where}, must be 'start end sing|nosing', got {text.strip()[:60]!r}")
         try:
             start, end = float(words[0]), float(words[1])
         except ValueError as error:
-            raise ValueError(f"{where}, must begin with two numbers of seconds, got {text.strip()!r}") from error
+            raise ValueError(f"{where}, must begin with two numbers of seconds, got {text.strip()[:60]!r}") from error
         if words[2] not in WORDS:
-            raise ValueError(f"{where}, must end with one of {', '.join(WORDS)}, got {words[2]!r}")
+            raise ValueError(f"{where}, must end with one of {', '.join(WORDS)}, got {words[2][:60]!r}")
         if not 0 <= start < end < math.inf:
             raise ValueError(f"{where}, must end after it begins, at 0 s or later, got {start:g} to {end:g} s")
         return cls(where, start, end, WORDS[words[2]])
@@ -233,7 +238,7 @@ class _Line:
 
 def annotated(path: Path, seconds: float) -> Stretches:
     """When somebody sings, from a .lab file that covers a song of so many seconds; else one error with file and line."""
-    texts = enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1)
+    texts = enumerate(_said(path, "a .lab file").splitlines(), 1)
     lines = [_Line.read(f"{path}, line {number}", text) for number, text in texts if text.partition("#")[0].strip()]
     if not lines:
         raise ValueError(f"{path} must have lines 'start end sing|nosing', and is empty")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from whytrust import files, loading
 from whytrust import inputs as reading
-from whytrust import loading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
-from whytrust.core import LayeredParts, Parts, generator, near, need
+from whytrust.core import LayeredParts, Parts, generator, near
 from whytrust.measures import METRIC_NAMES, Flips, Recovery
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures.flips import BASELINES
@@ -51,10 +50,7 @@ def from_toml(path: str | Path) -> dict[str, Any]:
     if not file.is_file():
         hint = " which does not exist" if file.suffix == ".toml" else near(str(path), PRESETS)
         raise ValueError(f"SPEC must be a preset ({', '.join(PRESETS)}) or a .toml file, got {str(path)!r}{hint}")
-    try:
-        spec = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} must be a TOML file: {error}") from error
+    spec = files.toml(file)
     check_keys(spec, str(path))
     for key in ("inputs", "background", "labels"):
         spec[key] = _beside(file, spec[key]) if isinstance(spec.get(key), str) else spec.get(key)
@@ -84,7 +80,7 @@ def check_keys(spec: Mapping[str, Any], where: str) -> None:
     """Refuse a key that means nothing, and say which is near."""
     for key in spec:
         if key not in KEYS:
-            raise ValueError(f"{where} has the key {key!r}{near(key, KEYS)}, and a spec has {', '.join(KEYS)}")
+            raise ValueError(f"{where} has the key {key[:60]!r}{near(key[:60], KEYS)}, and a spec has {', '.join(KEYS)}")
     if "model" not in spec:
         raise ValueError(f"{where} must say which model, such as model = \"demo:digits\"")
 
@@ -108,7 +104,7 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
         return _of_songs(spec, loaded, given)
     background = spec.get("background", loaded.explain_options.get("background"))
     if isinstance(background, str):
-        background = need("pandas", "tables").read_csv(background)
+        background = files.table(background)
     data = _data(spec, loaded, background)
     if background is not None:
         given["background"] = background
@@ -149,7 +145,7 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
         data = _embedded(loaded, background, groups, labels)
         data = replace(data, what=f"{len(data.items)} inputs of {spec['model']}")
     elif str(inputs).endswith(".csv"):
-        table = need("pandas", "tables").read_csv(inputs)
+        table = files.table(inputs)
         if spec.get("column") is not None:
             return gather(_texts(table, spec["column"]), None, groups, labels).limited(spec.get("limit"))
         kept = [column for column in table if background is None or column in background]  # a label column, say, is no input
@@ -181,7 +177,7 @@ def _embedded(loaded: loading.Loaded, background: Any, groups: Any, labels: Any)
 def _column(inputs: Any, given: Any) -> Any:
     """Sources or labels: a column of the .csv file, or what `_lines` reads."""
     if isinstance(given, str) and str(inputs).endswith(".csv") and Path(inputs).is_file():
-        table = need("pandas", "tables").read_csv(inputs)
+        table = files.table(inputs)
         name = Path(given).name  # a path was made of it, in case it was a file
         if name in table:
             return table[name].tolist()
@@ -194,7 +190,7 @@ def _lines(given: Any) -> Any:
         return given
     if not Path(given).is_file():
         raise ValueError(f"groups and labels must be lists or text files with a line an input: {given} does not exist")
-    return [int(line) if line.isdigit() else line for line in Path(given).read_text(encoding="utf-8").splitlines()]
+    return [int(line) if line.isdigit() else line for line in files.text(given).splitlines()]
 
 
 def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
