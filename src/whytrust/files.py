@@ -208,19 +208,22 @@ def arrays(path: Place, names: Iterable[str], what: str = "a .npz file of arrays
     """Some arrays of a .npz file, as np.savez writes it."""
     with opened(path, what) as file, telling(path, what), zipfile.ZipFile(file) as packed:
         members = {name: f"{name}.npy" for name in names}
-        if missing := [name for name, member in members.items() if member not in packed.namelist()]:
+        if missing := [name for name, one in members.items() if one not in packed.namelist()]:
             raise ValueError(f"it lacks the array {missing[0]}")
-        held = sum(packed.getinfo(member).file_size for member in members.values())
+        held = sum(packed.getinfo(one).file_size for one in members.values())
         if held > limits.ARRAY:
             raise ValueError(f"its arrays must have at most {size(limits.ARRAY)} together, and unpack to {size(held)}")
-        found = {}
-        for name, member in members.items():
-            with packed.open(member) as stream:
-                found[name] = _array(stream, packed.getinfo(member).file_size)
-        return found
+        return {name: member(packed, one) for name, one in members.items()}
 
 
-def _array(file: IO[bytes], held: int) -> NDArray[Any]:
+def member(packed: zipfile.ZipFile, name: str, empty: bool = False) -> NDArray[Any]:
+    """One array of an opened .npz file, which may be `empty`."""
+    held = packed.getinfo(name).file_size
+    with packed.open(name) as stream:
+        return _array(stream, held, empty)
+
+
+def _array(file: IO[bytes], held: int, empty: bool = False) -> NDArray[Any]:
     """One array of a stream of so many bytes, whose head must promise no more than that."""
     library = np.lib.format
     version = library.read_magic(file)
@@ -232,7 +235,7 @@ def _array(file: IO[bytes], held: int) -> NDArray[Any]:
         raise ValueError(f"it must hold plain numbers or texts, and holds {dtype}: objects are pickled, and reading a pickle "
                          "runs whatever code its author put in; save plain numbers or texts")
     promised = math.prod(shape) * dtype.itemsize
-    if min(shape, default=1) < 1 or not dtype.itemsize:
+    if not empty and (min(shape, default=1) < 1 or not dtype.itemsize):
         raise ValueError(f"it must not be empty, got {dtype} of shape {shape}")
     if promised > limits.ARRAY:
         raise ValueError(f"it must have at most {size(limits.ARRAY)}, got {dtype} of shape {shape}; divide it, or pass the "
@@ -241,7 +244,7 @@ def _array(file: IO[bytes], held: int) -> NDArray[Any]:
         raise ValueError(f"it is cut off: {dtype} of shape {shape} takes {promised} bytes, and {held - file.tell()} are there")
     file.seek(0)
     found: NDArray[Any] = library.read_array(file, allow_pickle=False)
-    if dtype.kind == "U" and found.view(np.uint32).max() > 0x10FFFF:
+    if dtype.kind == "U" and found.size and found.view(np.uint32).max() > 0x10FFFF:
         raise ValueError("its texts must be Unicode, and some letters are not")
     return found
 

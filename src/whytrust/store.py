@@ -19,10 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import folders, packs
+from whytrust import files, folders, packs
 from whytrust.core import near
 from whytrust.journal import Journal
 from whytrust.manifests import differences
@@ -239,9 +238,10 @@ class Store:
         """The arrays of one case: those named, or all."""
         block = self._block_of(case)
         try:
-            with self._opened_arrays(block) as file, np.load(file, allow_pickle=False) as archive:
-                there = [key.removeprefix(f"{case}/") for key in archive.files if key.startswith(f"{case}/")]
-                found = {name: archive[f"{case}/{name}"] for name in there if name in names or not names}
+            with self._opened_arrays(block) as file, zipfile.ZipFile(file) as archive:
+                there = [one[len(case) + 1:-4] for one in archive.namelist() if one.startswith(f"{case}/")]
+                wanted = [name for name in there if name in names or not names]
+                found = {name: files.member(archive, f"{case}/{name}.npy", empty=True) for name in wanted}
         except FileNotFoundError:
             raise ValueError(f"case {case} has no arrays in {self.folder} so far; let the run finish") from None
         except (ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
