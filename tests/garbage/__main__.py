@@ -16,7 +16,7 @@ with tempfile.TemporaryDirectory() as cache:
     with tempfile.TemporaryDirectory() as folder:
         path = prepared(kind, folder)
         path.write_bytes(whole(kind.name))
-        first_of_all = tried(kind.door, path)  # imports what is needed, too
+        first_of_all = tried(kind.door, path)
         out.write(json.dumps({"whole": first_of_all.read, "message": first_of_all.message}) + "\n")
         for number in range(first, first + count):
             out.write(json.dumps({"begun": number}) + "\n")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from garbage.kinds import BY_NAME
+from garbage.trying import prepared
 from whytrust import limits
 
 
@@ -182,17 +183,10 @@ def large_npz(size):
 def main():
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
-        warm = set()
         for what, name, made, _ in BOMBS:
             kind = BY_NAME[name]
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / kind.file
-                path.parent.mkdir(parents=True, exist_ok=True)
-                kind.beside(path.parent)
-                if name not in warm:  # what is imported, and what a whole file takes, is no part of the measure
-                    path.write_bytes(kind.made())
-                    kind.door(path)
-                    warm.add(name)
+                path = prepared(kind, folder)
                 if isinstance(made, Sparse):
                     path.write_bytes(made.begin)
                     os.truncate(path, made.size)

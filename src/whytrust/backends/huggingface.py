@@ -228,7 +228,7 @@ def load(name: str, device: str | None = None) -> tuple[Any, Any]:
     weights alone, and one that holds anything else is refused.
     """
     auto = need("transformers", "text")
-    with quiet():
+    with quiet(), unwarned():
         local, config = _config(auto, name)
         architecture = (getattr(config, "architectures", None) or [type(config).__name__])[0]
         text = "ForSequenceClassification" in architecture
@@ -324,16 +324,22 @@ def _line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """No warnings about files either: what is wrong with them is raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No bars, reports and warnings while loading; the user's own settings again afterwards."""
+    """No bars and reports while loading; the user's own settings again afterwards."""
     logging = need("transformers.utils.logging", "text")
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
         logging.set_verbosity(level)
         if bars:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.backends import smollm
-from whytrust.backends.huggingface import _config, _line, check_asked, quiet
+from whytrust.backends.huggingface import _config, _line, check_asked, quiet, unwarned
 from whytrust.backends.huggingface_text import _unchanged, longest
 from whytrust.backends.torch_modes import evaluating
 from whytrust.core import MissingExtra, need
@@ -282,7 +282,7 @@ def _loaded(name: str, kind: str) -> tuple[Any, Any]:
 def _load(name: str, kind: str) -> tuple[Any, Any]:
     """As classifiers are loaded: no code that comes with a model is run, and no pickle is read but as weights alone."""
     auto = need("transformers", "text")
-    with quiet():
+    with quiet(), unwarned():
         local, config = _config(auto, name)
         architecture = (getattr(config, "architectures", None) or [type(config).__name__])[0]
         given = {"local_files_only": local, "trust_remote_code": False}
