@@ -6,13 +6,15 @@ import errno
 import json
 import os
 import platform
+import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from whytrust.shards import NAME, OF_A_SEAL, Block, Seal, checksum, opened, plain
+from whytrust import shards
+from whytrust.shards import NAME, OF_A_SEAL, Block, Seal, checksum, plain
 
 try:
     import fcntl
@@ -28,21 +30,36 @@ OWN = {"lock", "sessions.jsonl", "records", "arrays", "packs"}
 ANEW = "give the run's command again, which writes it anew"
 
 
-def put(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file so that it is there whole or not at all, even where the power fails."""
+def opened(path: Path) -> BinaryIO:
+    """A file to read; what is none, such as a pipe, which might never end, is an error like any other damage."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("it is no plain file")
+    return open(path, "rb")
+
+
+def read(path: Path) -> bytes:
+    """All of a file."""
+    with opened(path) as file:
+        return file.read()
+
+
+def put(path: Path, pieces: Iterable[bytes], lasting: bool = True) -> None:
+    """Write a file so that it is there whole or not at all; where it must be `lasting`, even where the power fails."""
     part = path.with_name(f"{path.name}.part")
     try:
         with open(part, "wb") as file:
             for piece in pieces:
                 file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
         with suppress(OSError):  # the first error is the one to tell; a left-over goes when the run is continued
             part.unlink()
         raise
-    sync(path.parent)
+    if lasting:
+        sync(path.parent)
 
 
 def sync(folder: Path) -> None:
@@ -101,7 +118,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """What a folder's run is; an error where it cannot be believed, since every path in the folder is made of its names."""
     path, held = folder / "manifest.json", dict[str, Any]()
     try:
-        held = dict(json.loads(path.read_bytes()))
+        held = dict(json.loads(read(path)))
         newer = int(held["format"]) > FORMAT
         true = held["identity"] == _identity(held) and held.get("sum", _total(held)) == _total(held)
         why = "" if newer or true else "its checksum is not that of what it says"
@@ -134,7 +151,7 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if "manifest.json" in names:
         return False
-    if "lock" in names and (folder / "lock").read_bytes()[:8] in (b"", b"whytrust"):
+    if "lock" in names and _lock_says(folder)[:8] in (b"", b"whytrust"):
         if names <= {"lock", "manifest.json.part"}:  # of a run that was ended before it had a manifest
             return False
         if {"sessions.jsonl", "records"} <= names and _all_of(folder, identity):
@@ -147,12 +164,19 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
 
 def _all_of(folder: Path, identity: str) -> bool:
     """Whether every result in a folder says that it is of this run."""
-    seals = [line for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")
-             for line in path.read_bytes().splitlines() if line.startswith(OF_A_SEAL)]
     try:
-        return bool(seals) and all(Seal.read(opened(line)).run == identity for line in seals)
-    except (ValueError, KeyError, TypeError):
+        seals = [line for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")
+                 for line in read(path).splitlines() if line.startswith(OF_A_SEAL)]
+        return bool(seals) and all(Seal.read(shards.opened(line)).run == identity for line in seals)
+    except (ValueError, KeyError, TypeError, OSError):
         return False
+
+
+def _lock_says(folder: Path) -> bytes:
+    try:
+        return read(folder / "lock")
+    except (ValueError, OSError):
+        return b"something else"
 
 
 def locked(folder: Path) -> int:

@@ -25,14 +25,20 @@ class Journal:
 
     def _entries(self) -> list[dict[str, Any]]:
         found = []
-        for line in self.path.read_bytes().splitlines() if self.path.exists() else ():
+        for line in self._read(self.path).splitlines():
             with suppress(ValueError, RecursionError):
                 found.append(json.loads(line))
         return [one for one in found if isinstance(one, dict)]
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        before = self.path.read_bytes() if self.path.exists() else b""
-        folders.put(self.path, [before, json.dumps(entry).encode() + b"\n"])
+        folders.put(self.path, [self._read(self.path), json.dumps(entry).encode() + b"\n"])
+
+    @staticmethod
+    def _read(path: Path) -> bytes:
+        try:
+            return folders.read(path)
+        except (ValueError, OSError):  # what is no file is made one when it is written
+            return b""
 
     def sessions(self) -> list[dict[str, Any]]:
         """When the run was begun and continued, and with which versions."""
@@ -68,10 +74,9 @@ class Journal:
 
     def taken_up(self, block: Block) -> int:
         """Note that a block is in hand; how often it has been without getting done, this time included."""
-        told = self.in_hand.read_text(encoding="utf-8", errors="replace") if self.in_hand.exists() else ""
-        name, _, times = told.partition(" ")
+        name, _, times = self._read(self.in_hand).decode(errors="replace").partition(" ")
         number = int(times) + 1 if name == block.id and times.isdecimal() and len(times) < 9 else 1
-        self.in_hand.write_text(f"{block.id} {number}", encoding="utf-8")
+        folders.put(self.in_hand, [f"{block.id} {number}".encode()], lasting=False)
         return number
 
     def put_down(self) -> None:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from whytrust.folders import put
+from whytrust.folders import opened as opened_file
+from whytrust.folders import put, read
 from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Seal, checksum, merged, of_explainer, opened, sealed, whose
 
 CASES = 1024
@@ -105,7 +106,7 @@ class Pack:
 
     def parts(self) -> dict[str | int | None, Where]:
         """Where each part is; an error where the last line cannot be believed."""
-        with open(self.records, "rb") as file:
+        with opened_file(self.records) as file:
             size, back = file.seek(0, os.SEEK_END), FOOT
             while True:
                 file.seek(max(size - back, 0))
@@ -122,7 +123,7 @@ class Pack:
     def check(self, files: Sequence[tuple[Path, Path]], deeply: bool = False) -> None:
         """An error where a byte of the records is not as it was written; of arrays the sizes alone count, unless `deeply`."""
         seals: list[Seal] = []
-        with open(self.records, "rb") as file:
+        with opened_file(self.records) as file:
             for name, start, length, total in self.parts().values():
                 file.seek(start)
                 data = file.read(length)
@@ -133,7 +134,7 @@ class Pack:
         if [seal.block for seal in seals] != [block.id for block in self.blocks]:
             raise ValueError("it has not the blocks that it should have")
         if self.arrays.exists():
-            with zipfile.ZipFile(self.arrays) as archive:
+            with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
                 sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
         else:
             sizes = {path.stem: path.stat().st_size for _, path in files if path.exists()}
@@ -141,7 +142,7 @@ class Pack:
             raise ValueError("arrays are missing, or of another size")
         if deeply:
             for block, seal, (_, path) in zip(self.blocks, seals, files, strict=True):
-                seal.check(self.arrays_of(block) if self.arrays.exists() else path.read_bytes())
+                seal.check(self.arrays_of(block) if self.arrays.exists() else read(path))
 
     def read(self, only: Sequence[str] | None = None) -> Iterator[list[dict[str, Any]]]:
         """Each block's records; where `only` is given, with the shares of those alone, and nothing else is read."""
@@ -154,7 +155,7 @@ class Pack:
         parts = self.parts()
         names = [None, *(name for name in parts if isinstance(name, str) and (only is None or name in only))]
         with ExitStack() as stack:
-            rests, *shares = [_Part(stack.enter_context(open(self.records, "rb")), parts[name]) for name in names]
+            rests, *shares = [_Part(stack.enter_context(opened_file(self.records)), parts[name]) for name in names]
             for block in self.blocks:
                 found = []
                 for case in block.cases:
@@ -167,14 +168,14 @@ class Pack:
 
     def arrays_of(self, block: Block) -> bytes:
         """The arrays of a block, as they were in its shard."""
-        with zipfile.ZipFile(self.arrays) as archive:
+        with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
             return archive.read(block.id)
 
     def salvaged(self) -> dict[str, bytes]:
         """The records' shards of those blocks of which every line is whole, as they were before they were packed."""
         lines: dict[str, list[bytes]] = {}
         seals: dict[str, bytes] = {}
-        for line in self.records.read_bytes().splitlines(keepends=True):
+        for line in read(self.records).splitlines(keepends=True):
             with suppress(ValueError):  # what is damaged is left out, and so is its block
                 opened(line)
                 name = whose(line)[0]

@@ -33,7 +33,7 @@ from whytrust.shards import plain as plain
 
 REMEDY = {errno.EFBIG: "raise the limit on the size of files", errno.EROFS: "make the folder writable",
           errno.EACCES: "make the folder writable", errno.EPERM: "make the folder writable"}
-DAMAGE = (errno.ENOENT, errno.EINVAL)
+DAMAGE = (errno.ENOENT, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """Errors of reading that are about what is read; others are the machine's trouble, and no damage."""
 
 T = TypeVar("T")
@@ -253,14 +253,14 @@ class Store:
 
     def _opened_arrays(self, block: Block) -> BinaryIO:
         path, pack = self._files(block)[1], self._packed(block)
-        return open(path, "rb") if pack is None or path.exists() else io.BytesIO(pack.arrays_of(block))
+        return folders.opened(path) if pack is None or path.exists() else io.BytesIO(pack.arrays_of(block))
 
     def shard(self, block: Block) -> Shard | None:
         """A block's two files as they were written; None where there are none, an error where they cannot be read."""
         pack = self._packed(block)
         if pack is None:
             try:
-                records = self._files(block)[0].read_bytes()
+                records = folders.read(self._files(block)[0])
             except FileNotFoundError:
                 return None
         else:
@@ -336,19 +336,19 @@ class Store:
 
     def _looked_at(self, block: Block, look: Callable[[bytes], tuple[Seal, T]]) -> T | None:
         records, arrays = self._files(block)
-        try:
-            data = records.read_bytes()
-        except FileNotFoundError:
+        if not records.exists():
             if self._lock is not None and arrays.exists():
                 self._tell(f"block {block.id} had arrays and no records, which were lost or never written: it is done again")
             return None
+        data = b""
         try:
+            data = folders.read(records)
             seal, found = look(data)
-            with zipfile.ZipFile(arrays) as archive:
+            with folders.opened(arrays) as file, zipfile.ZipFile(file) as archive:
                 if len(archive.namelist()) != seal.arrays or seal.size not in (None, arrays.stat().st_size):
                     raise ValueError(f"it had {seal.arrays} arrays, there are {len(archive.namelist())}, or others")
             if self._lock is not None:
-                seal.check(arrays.read_bytes())
+                seal.check(folders.read(arrays))
         except Exception as why:  # of bytes that are no zip file, zipfile raises nearly anything
             refuse_trouble(why)
             self._put_aside(block, str(why), data)
