@@ -4,7 +4,6 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import cloudpickle
@@ -12,48 +11,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from toy import Toy, gone, shards
 from whytrust import folders
 from whytrust.core import generator
-from whytrust.engine import Block, Result, run
+from whytrust.engine import Result, run
 from whytrust.progress import CaseProgress, duration, often
 from whytrust.store import Store
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not know this file by its name
-
-
-@dataclass
-class Toy:
-    """Random numbers that depend on the seed and the case alone; what else happens is up to `trouble`."""
-
-    blocks_: int = 5
-    seed: int = 0
-    trouble: object = None  # called with each case before it is worked on
-    diary: str = ""  # a file in which each process that opens the study leaves its number
-
-    def manifest(self):
-        return {"spec": {"blocks": self.blocks_}, "seed": self.seed}
-
-    def blocks(self):
-        return [Block(f"{b:02d}", (f"{b:02d}a", f"{b:02d}b")) for b in range(self.blocks_)]
-
-    def work(self, block, on_calls):
-        for case in block.cases:
-            if self.trouble is not None:
-                self.trouble(case)
-            rng = generator(self.seed, case)
-            on_calls(7)
-            yield Result({"case": case, "score": rng.normal(), "product": np.float32(rng.normal(size=50) @ rng.normal(size=50))},
-                         {"clean": rng.random((4, 5)), "labels": rng.integers(0, 9, 6)})
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        if self.diary:
-            with open(self.diary, "a") as file:
-                file.write(f"{os.getpid()}\n")
-
-
-def shards(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for kind in ("records", "arrays") for p in sorted((Path(folder) / kind).iterdir())}
+for name in (__name__, "toy"):
+    cloudpickle.register_pickle_by_value(sys.modules[name])  # workers do not know these files by their names
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +61,8 @@ class Steps:
             raise Crash
 
     def open(self, path, mode):
+        if mode == "rb":
+            return io.FileIO(path, mode)
         self.step()
         file, step = io.FileIO(path, mode), self.step
 
@@ -188,16 +156,6 @@ def test_two_jobs_give_the_same_bytes_and_open_the_study_once_each(tmp_path, who
     assert len(opened) == len(set(opened)) <= 2
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["arrays", "lock", "manifest.json", "records", "sessions.jsonl"]
     assert len(list(store.records())) == 10
-
-
-def gone(pids):
-    """Are all of these processes at an end, within a few seconds? Who is a zombie has ended."""
-    for _ in range(60):
-        alive = [p for p in pids if Path(f"/proc/{p}").exists() and Path(f"/proc/{p}/stat").read_text().split()[2] != "Z"]
-        if not alive:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_worker_that_dies_is_replaced_and_its_block_done_again(tmp_path, whole, capsys):

@@ -13,14 +13,14 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from test_engine import Toy, gone, shards
+from toy import Toy, gone, shards
 from whytrust import engine, integrity
 from whytrust.engine import Dask, Here, Processes, run
 from whytrust.engine import supervised as watching
 from whytrust.store import Store
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-cloudpickle.register_pickle_by_value(sys.modules["test_engine"])
+cloudpickle.register_pickle_by_value(sys.modules["toy"])
 
 ENGINES = {"here": Here(), "one process": Processes(1), "two processes": Processes(2), "dask": Dask(), "dask, two": Dask(workers=2)}
 

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import whytrust as wt
-from test_engine import Toy, shards
+from toy import Toy, shards
 from whitebox import soak
 from whytrust import engine, integrity, journal
 from whytrust.engine import Dask, Here, Processes, run
 from whytrust.memory import sparing
 from whytrust.store import Store
 
-for name in (__name__, "test_engine"):
+for name in (__name__, "toy"):
     cloudpickle.register_pickle_by_value(sys.modules[name])
 
 KILLS = 100 if soak() else 8

@@ -74,7 +74,7 @@ ks = [1, 2]
 draws = 3
 seed = 7
 limit = 2
-keep_arrays = true
+keep = "maps"
 
 [model_options]
 threshold = 0.5

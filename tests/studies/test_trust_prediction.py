@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import whytrust as wt
-from whytrust import engine
 from whytrust.store import Store
 
 WORDS = [f"word{i}" for i in range(24)]
@@ -44,18 +43,18 @@ def test_the_same_call_gives_the_same_records_for_any_number_of_jobs_and_after_a
     options = {"rounds": 10, "block": 4, "seed": 5}
     one = wt.trust(pipeline, texts[:12], ["lime"], out=tmp_path / "one", **options)
     two = wt.trust(pipeline, texts[:12], ["lime"], out=tmp_path / "two", jobs=2, **options)
-    real, left = engine.encode, [2]
+    real, left = Store.put, [2]
 
-    def interrupted(block, results):
+    def interrupted(store, block, shard):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return real(block, results)
+        real(store, block, shard)
 
-    monkeypatch.setattr(engine, "encode", interrupted)
+    monkeypatch.setattr(Store, "put", interrupted)
     with pytest.raises(KeyboardInterrupt):
         wt.trust(pipeline, texts[:12], ["lime"], out=tmp_path / "three", **options)
-    monkeypatch.setattr(engine, "encode", real)
+    monkeypatch.setattr(Store, "put", real)
     assert len(list(Store.open(tmp_path / "three").records())) == 8
     three = wt.trust(pipeline, texts[:12], ["lime"], out=tmp_path / "three", **options)
     assert list(one.store.records()) == list(two.store.records()) == list(three.store.records())

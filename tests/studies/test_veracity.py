@@ -202,7 +202,7 @@ def test_a_study_that_was_sent_to_a_worker_does_the_same(run, small):
     sent = pickle.loads(packed.getvalue())
     for block in [block for block in sent.blocks() if block.id in ("settling-001", "detector-000")]:
         with engine.single_threaded():
-            records, _ = encode(block, list(sent.work(block, lambda calls: None)))
+            records, _ = encode(block, list(sent.work(block, lambda calls: None)), Store.open(run).form)
         assert records == (run / "records" / f"{block.id}.jsonl").read_bytes()
 
 
