@@ -180,6 +180,29 @@ def test_in_this_process_a_block_that_ended_the_run_twice_is_given_to_a_worker(t
     assert len(list(store.records())) == 10
 
 
+class Stubborn(Toy):
+    """A study that ends every process that opens it."""
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_study_that_ends_those_who_load_it_stops_the_run_and_no_case_is_blamed(tmp_path):
+    study = Stubborn(diary=str(tmp_path / "diary"))
+    with pytest.raises(TypeError, match=r"could not be opened in a worker process \(the worker process was ended by SIGKILL, .* 3 times, while it loaded the study\); use jobs=1"):
+        run(study, tmp_path / "run", Processes(1))
+    assert len((tmp_path / "diary").read_text().split()) == 3
+    assert not list(Store.open(tmp_path / "run").records())
+
+
+def test_a_run_that_is_done_asks_nobody(tmp_path, whole):
+    run(Toy(), tmp_path)
+    for name in ("two processes", "dask"):
+        run(Stubborn(), tmp_path, ENGINES[name])
+    assert shards(tmp_path) == whole
+
+
 def test_what_a_model_prints_and_reads_does_not_disturb_the_work(tmp_path, whole, capfd):
     def chatter(case):
         print("hello from", case)
@@ -249,6 +272,21 @@ def test_a_cluster_gives_the_same_bytes_and_its_lost_workers_blocks_are_done_by_
     assert workers[0].wait(5) == -signal.SIGKILL
     assert shards(tmp_path / "run") == whole
     assert not failures(store)
+
+
+def test_the_cluster_of_this_machine_listens_to_this_machine_alone(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    seen = set()
+    study, put = Toy(2), Store.put
+
+    def looked(self, block, shard):
+        seen.update(c.laddr.ip for c in psutil.Process().net_connections("tcp") if c.status == psutil.CONN_LISTEN)
+        put(self, block, shard)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "put", looked)
+        run(study, tmp_path, Dask())
+    assert seen == {"127.0.0.1"}
 
 
 def test_a_scheduler_that_is_not_there_is_one_clear_error(tmp_path, monkeypatch):

@@ -17,6 +17,8 @@ from whytrust.engine.work import Done, Study, failed
 from whytrust.shards import Block, Form, encode
 from whytrust.store import Store
 
+LOOPBACK = "127.0.0.1:0"
+"""Where dask puts its status pages, which it cannot be told to leave out: for this machine alone, at any free port."""
 WAIT = 30.0
 """Seconds in which a scheduler must answer, and in which it must have a worker."""
 
@@ -42,6 +44,8 @@ class Dask:
     def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
         """The blocks in the order they get done."""
         distributed = need("distributed", "dask")
+        if not blocks:
+            return
         data = pickled(study)
         job = _Job(hashlib.blake2b(data, digest_size=8).hexdigest(), store.form, self.seconds, self.workers)
         with ExitStack() as stack:
@@ -53,8 +57,8 @@ class Dask:
     def _client(self, distributed: Any, stack: ExitStack) -> Any:
         if self.scheduler is None:
             cluster = stack.enter_context(distributed.LocalCluster(
-                n_workers=1, threads_per_worker=self.workers, processes=False, dashboard_address=None, memory_limit=None,
-                silence_logs=50))
+                n_workers=1, threads_per_worker=self.workers, processes=False, memory_limit=None, silence_logs=50,
+                dashboard_address=LOOPBACK, worker_dashboard_address=LOOPBACK))
             return stack.enter_context(distributed.Client(cluster, set_as_default=False))
         try:
             client = stack.enter_context(distributed.Client(self.scheduler, timeout=WAIT, set_as_default=False))

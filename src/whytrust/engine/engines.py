@@ -67,6 +67,8 @@ class Processes:
 
     def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
         """The blocks in the order they get done."""
+        if not blocks:
+            return
         number = min(self.workers, len(blocks))
         data, limits = pickled(study), Limits.shared(self.workers, self.seconds)
         crew = _Crew([Supervised(data, store.form, limits) for _ in range(number)], iter(blocks))
@@ -114,7 +116,7 @@ class _Crew:
             word = self.done.get()
             if isinstance(word, NoWorker):
                 raise TypeError(f"the study could not be opened in a worker process ({word}); use jobs=1, which works in this "
-                                "process") from word
+                                "process, or fewer jobs where memory ran out") from word
             if isinstance(word, Exception):
                 raise word
             if isinstance(word, Done):

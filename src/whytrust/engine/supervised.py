@@ -73,7 +73,7 @@ class Supervised:
         self.surroundings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._closed = False
+        self._closed, self._failed = False, 0
 
     def do(self, block: Block) -> Done:
         """A block, whatever happens to those who work on it."""
@@ -164,12 +164,18 @@ class Supervised:
             raise Stopped
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
         self._tell((self.study, self.form))
-        while (answer := self._heard(process)) is None:
-            pass
+        try:
+            while (answer := self._heard(process)) is None:
+                pass
+        except Lost as gone:  # before it had begun with any block, which so is not to blame
+            self._failed += 1
+            if self._failed > TRIES:
+                raise NoWorker(f"{gone}, {self._failed} times, while it loaded the study") from gone
+            return self._begun()
         if answer[0] == "unreadable":
             self.close()
             raise NoWorker(answer[1])
-        self.surroundings = answer[1]
+        self.surroundings, self._failed = answer[1], 0
         return process
 
     def _tell(self, message: Any) -> None:
