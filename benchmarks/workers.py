@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 GOAL = 1.7
-RUNS = (("photos", 8, "EfficientNet-Lite0", {"explainers": ["lime", "grad_cam", "integrated_gradients"], "block": 1}),
-        ("digits", 512, "a small CNN", {}), ("tabular", 128, "a forest", {"explainers": ["lime", "occlusion"]}))
+RUNS = (("photos", 8, "EfficientNet-Lite0, 2 explainers", {"explainers": ["saliency", "grad_cam"], "block": 1}),
+        ("digits", 256, "a small CNN, 6 explainers", {}),
+        ("tabular", 128, "a forest, 2 explainers", {"explainers": ["lime", "occlusion"]}))
 MORE = (4, 16, 64, 256)
 
 

@@ -182,7 +182,7 @@ def test_a_machine_in_trouble_is_not_taken_for_damage(tmp_path, monkeypatch):
     def refuse(*args):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    for place, call in ((Path, "read_bytes"), (storing.zipfile, "ZipFile")):
+    for place, call in ((storing.folders, "read"), (storing.zipfile, "ZipFile")):
         with monkeypatch.context() as patch:
             patch.setattr(place, call, refuse)
             with pytest.raises(OSError, match="Too many open files"):
