@@ -232,6 +232,42 @@ def test_results_of_another_run_are_not_taken_in_where_the_manifest_is_gone(tmp_
     store.close()
 
 
+def test_files_of_another_run_are_not_believed(tmp_path, small):
+    filled(tmp_path / "mine")
+    other = Store.create(tmp_path / "theirs", {**MANIFEST, "seed": 1})
+    other.finished()
+    for block in BLOCKS:
+        other.write(block, [Result({"case": case, "status": "forged"}) for case in block.cases])
+    other.close()
+    for name in ("records/09.jsonl", "arrays/09.npz", "packs/00001.jsonl", "packs/00001.zip"):
+        shutil.copy(tmp_path / "theirs" / name, tmp_path / "mine" / name)
+    store = Store.open(tmp_path / "mine")
+    assert "forged" not in {record["status"] for record in store.records()}
+    assert all("it is of another run" in told for told in store.problems)
+    assert len(store.problems) == 2
+
+
+def test_a_reader_misses_nothing_while_blocks_are_packed(tmp_path, small, monkeypatch):
+    """A block's own files may go, into a pack, between the reader's look for the pack and its look for them."""
+    store = Store.create(tmp_path, MANIFEST)
+    store.finished()
+    for block in BLOCKS[:4]:
+        store.write(block, map(result, block.cases))
+    reader, read = Store.open(tmp_path), Store._read
+    later = iter(BLOCKS[4:6])
+
+    def meanwhile(self, block, only):
+        if block == BLOCKS[3]:
+            for one in later:  # the second of them completes the pack of 03 to 05
+                store.write(one, map(result, one.cases))
+        return read(self, block, only)
+
+    monkeypatch.setattr(Store, "_read", meanwhile)
+    assert list(reader.records()) == records()[:12]
+    assert not reader.problems
+    store.close()
+
+
 def test_a_lock_that_is_deleted_is_made_again_and_a_second_run_is_noticed(tmp_path):
     store = Store.create(tmp_path, MANIFEST)
     store.write(BLOCKS[0], map(result, BLOCKS[0].cases))

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from whytrust.folders import opened as opened_file
 from whytrust.folders import put, read
-from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Seal, checksum, merged, of_explainer, opened, sealed, whose
+from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Form, Seal, checksum, merged, of_explainer, opened, sealed, whose
 
 CASES = 1024
 """Blocks with so many cases together make a pack."""
@@ -46,10 +46,10 @@ def ranges(blocks: Sequence[Block]) -> list[tuple[Block, ...]]:
     return found
 
 
-def packed(shards: Iterable[bytes], shares: Sequence[str]) -> Iterator[bytes]:
+def packed(shards: Iterable[bytes], form: Form) -> Iterator[bytes]:
     """The bytes of a pack of these shards' records, in pieces."""
-    parts: dict[str | int | None, list[bytes]] = {None: [], **{name: [] for name in shares}, SEALS: []}
-    named = {of_explainer(name): name for name in shares}
+    parts: dict[str | int | None, list[bytes]] = {None: [], **{name: [] for name in form.shares}, SEALS: []}
+    named = {of_explainer(name): name for name in form.shares}
     for data in shards:
         for line in data.splitlines(keepends=True):
             if line.startswith(OF_A_SHARE):
@@ -64,7 +64,7 @@ def packed(shards: Iterable[bytes], shares: Sequence[str]) -> Iterator[bytes]:
         at += len(body)
         lines.clear()
         yield body
-    yield sealed({"parts": where, "size": at})
+    yield sealed({"run": form.run, "parts": where, "size": at})
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Pack:
     arrays: Path
     blocks: tuple[Block, ...]
 
-    def take_in(self, files: Sequence[tuple[Path, Path]], shares: Sequence[str]) -> None:
+    def take_in(self, files: Sequence[tuple[Path, Path]], form: Form) -> None:
         """Put the blocks' shards together, where they are not too large for that; then their own files go."""
         self.records.parent.mkdir(exist_ok=True)
         if not self.records.exists():
@@ -85,7 +85,7 @@ class Pack:
             if of_arrays <= LARGEST:
                 put(self.arrays, [_stored((block.id, path.read_bytes()) for block, (_, path) in zip(self.blocks, files,
                                                                                                   strict=True))])
-            put(self.records, packed((path.read_bytes() for path, _ in files), shares))
+            put(self.records, packed((path.read_bytes() for path, _ in files), form))
         for records, arrays in files:
             records.unlink(missing_ok=True)
             if self.arrays.exists():
@@ -104,8 +104,8 @@ class Pack:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def parts(self) -> dict[str | int | None, Where]:
-        """Where each part is; an error where the last line cannot be believed."""
+    def parts(self, run: str) -> dict[str | int | None, Where]:
+        """Where each part is; an error where the last line cannot be believed, or is of another run."""
         with opened_file(self.records) as file:
             size, back = file.seek(0, os.SEEK_END), FOOT
             while True:
@@ -118,13 +118,15 @@ class Pack:
         told = json.loads(opened(line))
         if told["size"] + len(line) + 1 != size or tail[-1:] != b"\n":
             raise ValueError("it is not as long as it says")
+        if told["run"] != run:
+            raise ValueError("it is of another run")
         return {name: (name, int(start), int(length), str(total)) for name, start, length, total in told["parts"]}
 
-    def check(self, files: Sequence[tuple[Path, Path]], deeply: bool = False) -> None:
+    def check(self, files: Sequence[tuple[Path, Path]], run: str, deeply: bool = False) -> None:
         """An error where a byte of the records is not as it was written; of arrays the sizes alone count, unless `deeply`."""
         seals: list[Seal] = []
         with opened_file(self.records) as file:
-            for name, start, length, total in self.parts().values():
+            for name, start, length, total in self.parts(run).values():
                 file.seek(start)
                 data = file.read(length)
                 if checksum(data).decode() != total:
@@ -144,15 +146,15 @@ class Pack:
             for block, seal, (_, path) in zip(self.blocks, seals, files, strict=True):
                 seal.check(self.arrays_of(block) if self.arrays.exists() else read(path))
 
-    def read(self, only: Sequence[str] | None = None) -> Iterator[list[dict[str, Any]]]:
+    def read(self, run: str, only: Sequence[str] | None = None) -> Iterator[list[dict[str, Any]]]:
         """Each block's records; where `only` is given, with the shares of those alone, and nothing else is read."""
-        for cases in self._texts(only):
+        for cases in self._texts(run, only):
             found = [[json.loads(text) for text in texts] for texts in cases]
             yield [merged(rest, [share["is"] for share in shares]) for rest, *shares in found]
 
-    def _texts(self, only: Sequence[str] | None) -> Iterator[list[list[bytes]]]:
+    def _texts(self, run: str, only: Sequence[str] | None) -> Iterator[list[list[bytes]]]:
         """Of each block's cases the record's text and those of the shares: parts are read side by side."""
-        parts = self.parts()
+        parts = self.parts(run)
         names = [None, *(name for name in parts if isinstance(name, str) and (only is None or name in only))]
         with ExitStack() as stack:
             rests, *shares = [_Part(stack.enter_context(opened_file(self.records)), parts[name]) for name in names]
@@ -171,7 +173,7 @@ class Pack:
         with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
             return archive.read(block.id)
 
-    def salvaged(self) -> dict[str, bytes]:
+    def salvaged(self, run: str) -> dict[str, bytes]:
         """The records' shards of those blocks of which every line is whole, as they were before they were packed."""
         lines: dict[str, list[bytes]] = {}
         seals: dict[str, bytes] = {}
@@ -186,7 +188,8 @@ class Pack:
         found = {}
         for block in self.blocks:
             body = [line for case in block.cases for line in lines.get(case, ())]
-            if block.id in seals and Seal.read(opened(seals[block.id])).lines == len(body):
+            seal = Seal.read(opened(seals[block.id])) if block.id in seals else None
+            if seal is not None and (seal.run, seal.lines) == (run, len(body)):
                 found[block.id] = b"".join([*body, seals[block.id]])
         return found
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -123,10 +124,10 @@ class Store:
                            f"blocks are {'done again' if self._lock is not None else 'left out'}")
             return set()
         try:
-            pack.check(self._of(pack), deeply=self._lock is not None)
+            pack.check(self._of(pack), self.form.run, deeply=self._lock is not None)
         except Exception as why:  # of bytes that are no zip file, zipfile raises nearly anything
             refuse_trouble(why)
-            whole = pack.salvaged()
+            whole = pack.salvaged(self.form.run)
             if self._lock is None:
                 return set(whole)
             lost = [block.id for block in pack.blocks if block.id not in whole]
@@ -185,7 +186,7 @@ class Store:
     def _pack(self, number: int) -> None:
         pack = self._packs[number]
         with self.telling(f"packs/{pack.records.name}"):
-            pack.take_in(self._of(pack), self.form.shares)
+            pack.take_in(self._of(pack), self.form)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -196,12 +197,13 @@ class Store:
         """
         blocks = iter(self.blocks)
         for block in blocks:
-            pack = self._packed(block)
-            if pack is None:
-                yield from self._read(block, only) or ()
-            else:
-                yield from self._of_pack_read(pack, only)
-                for _ in pack.blocks[1:]:
+            found = self._read(block, only) if self._packed(block) is None else None
+            if found is not None:
+                yield from found
+            elif (pack := self._packed(block)) is not None:  # also where it was packed while its own files were looked for
+                at = pack.blocks.index(block)
+                yield from self._of_pack_read(pack, only, at)
+                for _ in pack.blocks[at + 1:]:
                     next(blocks)
 
     def _packed(self, block: Block) -> Pack | None:
@@ -209,14 +211,14 @@ class Store:
         number = self._pack_of.get(block.id)
         return self._packs[number] if number is not None and self._packs[number].records.exists() else None
 
-    def _of_pack_read(self, pack: Pack, only: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-        done = 0
+    def _of_pack_read(self, pack: Pack, only: Sequence[str] | None, done: int) -> Iterator[dict[str, Any]]:
+        """The records of a pack, but of so many blocks at its beginning."""
         try:
-            for records in pack.read(only):
+            for records in islice(pack.read(self.form.run, only), done, None):
                 yield from records
                 done += 1
         except (ValueError, KeyError, TypeError, AttributeError) as why:
-            whole = pack.salvaged()
+            whole = pack.salvaged(self.form.run)
             self._tell(f"packs/{pack.records.name} is damaged ({why}): {len(pack.blocks) - len(whole)} of its "
                        f"{len(pack.blocks)} blocks are left out; give the run's command again to do them anew")
             for block in pack.blocks[done:]:
@@ -265,7 +267,7 @@ class Store:
                 return None
         else:
             if self._salvaged[0] is not pack:
-                self._salvaged = pack, pack.salvaged()
+                self._salvaged = pack, pack.salvaged(self.form.run)
             if block.id not in self._salvaged[1]:
                 raise ValueError(f"it is damaged in packs/{pack.records.name}")
             records = self._salvaged[1][block.id]
@@ -277,7 +279,7 @@ class Store:
         for pack in self._packs:
             try:
                 if pack.records.exists():
-                    pack.check(self._of(pack))
+                    pack.check(self._of(pack), self.form.run)
             except Exception as why:
                 refuse_trouble(why)
                 yield f"packs/{pack.records.name}", why
@@ -344,6 +346,8 @@ class Store:
         try:
             data = folders.read(records)
             seal, found = look(data)
+            if seal.run not in ("", self.form.run):
+                raise ValueError("it is of another run")
             with folders.opened(arrays) as file, zipfile.ZipFile(file) as archive:
                 if len(archive.namelist()) != seal.arrays or seal.size not in (None, arrays.stat().st_size):
                     raise ValueError(f"it had {seal.arrays} arrays, there are {len(archive.namelist())}, or others")
@@ -351,6 +355,8 @@ class Store:
                 seal.check(folders.read(arrays))
         except Exception as why:  # of bytes that are no zip file, zipfile raises nearly anything
             refuse_trouble(why)
+            if self._lock is None and not records.exists():
+                return None  # whoever fills the run has just packed it
             self._put_aside(block, str(why), data)
             return None
         return found

@@ -43,11 +43,19 @@ class Here:
     def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
         """The blocks in their order."""
         for block in blocks:
-            if store.journal.taken_up(block) > TRIES:
+            if store.journal.taken_up(block) > TRIES and _can_be_sent(study):
                 yield from Processes(1).run(study, store, [block], on_calls)
             else:
                 yield attempt(study, block, store.form, on_calls)
             store.journal.put_down()
+
+
+def _can_be_sent(study: Study) -> bool:
+    try:
+        pickled(study)
+    except TypeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

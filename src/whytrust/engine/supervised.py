@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -198,20 +199,20 @@ class Supervised:
                 else:
                     process.kill()
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
+            with suppress(OSError):  # what it was told and did not take in goes with it
+                if process.stdin is not None:
+                    process.stdin.close()
 
 
 GONE = object()
 
 
 def _listen(answers: Any, heard: queue.SimpleQueue[Any]) -> None:
-    with suppress(OSError, ValueError, EOFError):  # it is closed when the worker is ended
+    with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):  # a worker may be ended in the middle of a word
         for answer in received(answers):
             heard.put(answer)
     heard.put(GONE)
+    answers.close()
 
 
 def _ended(code: int) -> str:
