@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 GOAL = 0.10
-PRESETS = (("photos", 3, "EfficientNet-Lite0, 224 × 224"), ("singing", 8, "a CNN of spectrograms"),
+PRESETS = (("photos", 2, "EfficientNet-Lite0, 224 × 224"),
            ("digits", 64, "a small CNN, 8 × 8"), ("tabular", 32, "a forest of 100 trees"),
            ("reviews", 16, "a linear model of words"))
 EXPLAINERS = ("saliency", "lime", "integrated_gradients", "occlusion", "grad_cam", "guided_backprop", "deconvnet",
