@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from toy import Toy, gone, shards
+from whitebox import soak
 from whytrust import folders
 from whytrust.core import generator
 from whytrust.engine import Result, run
@@ -112,7 +113,7 @@ def forked(study, folder, jobs=1):
 def test_a_run_that_is_killed_at_any_time_ends_in_the_same_bytes(tmp_path, whole, seed):
     rng, killed = np.random.default_rng(seed), 0
     study = Toy(trouble=lambda case: time.sleep(0.01))
-    for _ in range(25):
+    for _ in range(100 if soak() else 25):
         child = forked(study, tmp_path / "run")
         time.sleep(rng.uniform(0.005, 0.15))
         if os.waitpid(child, os.WNOHANG)[0]:
