@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import cloudpickle
+import numpy as np
 import pytest
 
 from toy import Toy, gone, shards
@@ -159,6 +160,56 @@ def test_a_case_that_outgrows_its_memory_is_ended_before_the_machine_is_full(tmp
     assert set(told) == {"01a"}
     assert "the worker process had grown to 0." in told["01a"]
     assert "and may have 0.6" in told["01a"]
+
+
+class Talking(Toy):
+    """A study that never ends at one case, and never falls silent either."""
+
+    def work(self, block, on_calls):
+        kept = []
+        while "01a" in block.cases:
+            on_calls(1)
+            time.sleep(0.01)
+            if self.trouble:
+                kept.append(bytearray(os.urandom(1024) * (8 << 10)))
+        yield from super().work(block, on_calls) if not self.trouble else Toy(self.blocks_).work(block, on_calls)
+
+
+def test_a_model_that_goes_on_answering_for_ever_is_ended_after_its_time_too(tmp_path):
+    store = run(Talking(3), tmp_path / "run", Processes(1, seconds=1.0))
+    assert failures(store) == {"01a": "set aside: it took longer than 1 s, 1 a case; it was tried 2 times"}
+
+
+def test_one_that_grows_while_it_answers_is_ended_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "installed", lambda: int(500e6 / watching.SHARE))
+    store = run(Talking(3, trouble=len), tmp_path / "run", Processes(1, seconds=60))
+    assert set(failures(store)) == {"01a"}
+    assert "the worker process had grown to 0." in failures(store)["01a"]
+
+
+class Heavy(Toy):
+    """A model whose memory grows with its batch, beyond what a worker may have."""
+
+    def work(self, block, on_calls):
+        import whytrust as wt
+
+        def sums(batch):
+            held = [bytearray(os.urandom(1024) * (16 << 10)) for _ in batch]  # 16 MB an input
+            time.sleep(0.5 * len(held) / len(batch))
+            return np.column_stack([batch.sum(axis=1), -batch.sum(axis=1)])
+
+        scores = wt.model(sums)(np.ones((64 if block.id == "01" else 4, 3)))
+        for result in super().work(block, on_calls):
+            yield engine.Result({**result.record, "score": float(scores.sum())})
+
+
+def test_where_a_batch_outgrows_the_worker_it_is_tried_again_with_half_and_that_is_said(tmp_path, monkeypatch):
+    """64 inputs take 1 GB and 32 half of that: a worker may have 900 MB."""
+    monkeypatch.setattr(watching, "installed", lambda: int(720e6 / watching.SHARE))
+    store = run(Heavy(3), tmp_path / "run", Processes(1))
+    assert not failures(store)
+    (note,) = store.journal.notes()
+    assert note.startswith("block 01 was tried again, with 1/2 of the inputs a model call: the worker process had grown to ")
 
 
 def test_in_this_process_a_block_that_ended_the_run_twice_is_given_to_a_worker(tmp_path, whole):

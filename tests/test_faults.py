@@ -240,6 +240,23 @@ def _study(model, pictures):
     return AuditStudy(model, gather(pictures), {}, unfooled, parts="grid:2x2")
 
 
+def test_notes_are_added_line_by_line_and_one_that_is_cut_off_costs_no_other(tmp_path):
+    store = run(Toy(), tmp_path)
+    diary = tmp_path / "sessions.jsonl"
+    diary.write_bytes(diary.read_bytes() + b'{"note": "cut o')
+    for number in range(3):
+        store.journal.note(f"note {number}")
+    assert Store.open(tmp_path).journal.notes() == ["note 0", "note 1", "note 2"]
+    assert len(store.sessions()) == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("mine\n")
+    diary.unlink()
+    diary.symlink_to(elsewhere)
+    store.journal.note("after")
+    assert elsewhere.read_text() == "mine\n"
+    assert store.journal.notes() == ["after"]
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +327,27 @@ def test_gradients_are_halved_too():
             np.testing.assert_allclose(now[0], before[0], rtol=1e-6)
             np.testing.assert_allclose(now[1], before[1], rtol=1e-6)
     assert "memory ran out" in notes[0]
+
+
+def test_inside_a_run_what_was_too_large_once_is_not_tried_again():
+    greedy, notes = Greedy(3), []
+    with sparing(notes.append):
+        model = wt.model(greedy)
+        for _ in range(3):
+            model(np.ones((12, 4)))
+    assert greedy.sizes == [12, 6, 3, 3, 3, 3] + [3] * 8
+    assert len(notes) == 2
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5, 100])
+def test_batches_can_be_cut_into_pieces_from_the_beginning(pieces):
+    batch, greedy = np.arange(28.0).reshape(7, 4), Greedy(99)
+    with sparing(pytest.fail, pieces):
+        np.testing.assert_array_equal(wt.model(greedy)(batch), Greedy(99)(batch))
+    assert sum(greedy.sizes) == 7
+    assert max(greedy.sizes) == -(-7 // pieces)
+    with sparing(pytest.fail, pieces):
+        assert wt.model(lambda rows: np.ones((len(rows), 2)))(batch[:0]).shape == (0, 2)
 
 
 def test_a_run_whose_memory_runs_out_goes_on_and_notes_it(tmp_path, capsys):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from whytrust.logits import Floats as Floats
 from whytrust.logits import one_hot as one_hot
 from whytrust.logits import sigmoid, softmax
-from whytrust.memory import RanOut, halved, halves, ran_out
+from whytrust.memory import RanOut, in_pieces, piece, ran_out
 
 Batch = Any
 """n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
@@ -94,13 +94,11 @@ class CheckedModel:
 
     def __call__(self, batch: Batch) -> Floats:
         """Scores of n inputs, (n, classes); anything else the model returns is one clear ValueError."""
-        try:
-            raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
-        except RanOut:
-            if len(batch) < 2:
-                raise
-            halved(self.name, len(batch))
-            return np.concatenate([self(half) for half in halves(batch)])
+        found = in_pieces(self.name, len(batch), lambda at: self._scored(piece(batch, at)))
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _scored(self, batch: Batch) -> Floats:
+        raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
         return self._columns(self._array(raw, len(batch)))
 
     def __str__(self) -> str:
@@ -256,16 +254,18 @@ class DifferentiableModel(CheckedModel):
 
     def vjp(self, batch: Batch, weights: Weights) -> tuple[Floats, Floats]:
         """(scores, gradient of (weights * scores).sum()), the gradient shaped like the batch: the one gradient primitive."""
-        try:
-            scores, pull = self.linearised(batch)
-            return scores, pull(weights(scores) if callable(weights) else weights, last=True)
-        except RanOut:
-            if len(batch) < 2:
-                raise
-        halved(self.name, len(batch))
-        wanted = weights(self(batch)) if callable(weights) else weights  # it may ask for the scores of all inputs together
-        found = [self.vjp(half, some) for half, some in zip(halves(batch), halves(wanted), strict=True)]
-        return np.concatenate([scores for scores, _ in found]), np.concatenate([gradient for _, gradient in found])
+        whole = slice(0, len(batch))
+        of_all: list[Floats] = []  # a function of the scores may ask for those of all inputs together
+
+        def pulled(at: slice) -> tuple[Floats, Floats]:
+            scores, pull = self.linearised(piece(batch, at))
+            if callable(weights) and at != whole:
+                of_all[:] = of_all or [weights(self(batch))]
+                return scores, pull(of_all[0][at], last=True)
+            return scores, pull(weights(scores) if callable(weights) else piece(weights, at), last=True)
+
+        scores, gradients = zip(*in_pieces(self.name, len(batch), pulled), strict=True)
+        return (scores[0], gradients[0]) if len(scores) == 1 else (np.concatenate(scores), np.concatenate(gradients))
 
     def linearised(self, batch: Batch) -> tuple[Floats, Callable[..., Floats]]:
         """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""

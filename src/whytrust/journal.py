@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -31,7 +32,14 @@ class Journal:
         return [one for one in found if isinstance(one, dict)]
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        folders.put(self.path, [self._read(self.path), json.dumps(entry).encode() + b"\n"])
+        """Add a line; where the one before was cut off, it alone is lost."""
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            folders.put(self.path, [])  # what is no file of the run is made one
+        with open(self.path, "a+b") as file:
+            cut_off = file.tell() and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+            file.write(b"\n" * bool(cut_off) + json.dumps(entry).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     @staticmethod
     def _read(path: Path) -> bytes:

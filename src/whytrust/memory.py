@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+R = TypeVar("R")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Of glibc's mallopt."""
 _KEPT, _LARGEST = 2**31 - 1, 2**30
@@ -72,31 +74,64 @@ def ran_out(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(SAID.search(str(error))))
 
 
-_LISTENER: ContextVar[Callable[[str], object] | None] = ContextVar("listener", default=None)
+@dataclass
+class _Spare:
+    """Who is told that memory ran out, and how many inputs at once each model may still be given."""
+
+    listener: Callable[[str], object]
+    pieces: int
+    most: dict[str, int] = field(default_factory=dict)
+
+
+_SPARE: ContextVar[_Spare | None] = ContextVar("spare", default=None)
 
 
 @contextmanager
-def sparing(listener: Callable[[str], object]) -> Iterator[None]:
-    """Inside, whoever goes on with less memory tells the listener; elsewhere it is a warning."""
-    token = _LISTENER.set(listener)
+def sparing(listener: Callable[[str], object], pieces: int = 1) -> Iterator[None]:
+    """Inside, whoever goes on with less memory tells the listener, once, and goes on with as little; elsewhere it is a warning.
+
+    With `pieces`, every batch is cut into so many from the beginning.
+    """
+    token = _SPARE.set(_Spare(listener, pieces))
     try:
         yield
     finally:
-        _LISTENER.reset(token)
+        _SPARE.reset(token)
 
 
-def halved(what: str, size: int) -> None:
-    """Say that a batch was too large for the memory that there is."""
+def in_pieces(what: str, size: int, ask: Callable[[slice], R]) -> list[R]:
+    """What `ask` says of a batch of that size: of all of it where memory allows, else of pieces half as large, and so on."""
+    spare = _SPARE.get()
+    most = size if spare is None else min(spare.most.get(what, size), -(-size // spare.pieces))
+    found: list[R] = []
+    start = 0
+    while start < size or not found:
+        at = slice(start, min(start + most, size))
+        try:
+            found.append(ask(at))
+        except RanOut:
+            tried = at.stop - start
+            if tried < 2:
+                raise
+            most = -(-tried // 2)
+            _tell_halved(what, tried, most)
+            continue
+        start = at.stop
+    return found
+
+
+def _tell_halved(what: str, size: int, most: int) -> None:
+    """Say that a batch was too large for the memory that there is, and remember it for the rest of this piece of work."""
     told = (f"memory ran out in {what} on a batch of {size}: it goes on with half as many at once, which is slower and changes "
             "the last digits only; pass a smaller batch_size")
-    listener = _LISTENER.get()
-    if listener is None:
-        warnings.warn(told, RuntimeWarning, stacklevel=4)
+    spare = _SPARE.get()
+    if spare is None:
+        warnings.warn(told, RuntimeWarning, stacklevel=5)
     else:
-        listener(told)
+        spare.most[what] = most
+        spare.listener(told)
 
 
-def halves(batch: Any) -> tuple[Any, Any]:
-    """The two halves of a batch: of a list, an array or a table."""
-    rows, middle = getattr(batch, "iloc", batch), len(batch) // 2
-    return rows[:middle], rows[middle:]
+def piece(batch: Any, at: slice) -> Any:
+    """That piece of a batch, of a list, an array or a table; all of it is the batch itself."""
+    return batch if at == slice(0, len(batch)) else getattr(batch, "iloc", batch)[at]

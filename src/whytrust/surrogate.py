@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from whytrust.core import Draws, Floats
 from whytrust.designs import MaskPlan, Sample
@@ -207,12 +208,20 @@ def _ridge_path(gram: Floats, cross: Floats, linear: int) -> Floats:
     onto = np.linalg.solve(head, np.column_stack([gram[:linear, linear:], cross[:linear]]))
     left = gram[linear:, linear:] - gram[linear:, :linear] @ onto[:, :-1]
     target = cross[linear:] - gram[linear:, :linear] @ onto[:, -1]
-    values, vectors = np.linalg.eigh((left + left.T) / 2)
-    values = np.maximum(values, 0)
-    scale = max(float(values.mean()), 1e-300)
-    shrunk = (vectors.T @ target)[None] / (values[None] + PENALTIES[:, None] * scale)
-    tail = shrunk @ vectors.T
+    scale = max(float(np.trace(left)) / len(left), 1e-300)
+    tail = np.array([_shrunk(left, target, penalty * scale) for penalty in PENALTIES])
     return np.hstack([onto[:, -1][None] - tail @ onto[:, :-1].T, tail])
+
+
+def _shrunk(gram: Floats, cross: Floats, penalty: float) -> Floats:
+    """One ridge solution; rounding may leave a matrix without a Cholesky factor, and then what is negative counts as 0."""
+    inner = gram.copy()
+    inner[np.diag_indices(len(inner))] += penalty
+    _, found, failed = dposv(inner, cross, lower=1, overwrite_a=1)
+    if failed:
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        found = vectors @ ((vectors.T @ cross) / (np.maximum(values, 0) + penalty))
+    return np.asarray(found)
 
 
 def fold_moments(sample: Sample, count: int = FOLDS) -> list[Moments]:

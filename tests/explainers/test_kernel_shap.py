@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import whytrust as wt
 from whitebox import Additive, Bits, Net, all_masks, examples, question
 from whytrust.core import generator
+from whytrust.explainers import shap_surrogate
 from whytrust.explainers.kernel_shap import KernelShap
+from whytrust.explainers.shap_surrogate import Taught
 
 
 def game(d, seed):
@@ -331,3 +333,38 @@ def test_values_stay_within_reason_where_the_budget_is_small_and_the_fill_is_dra
                                samples=samples, seed=seed)
             assert np.abs(found.scores).max() < 5
             assert found.intercept + found.scores.sum() == pytest.approx(found.prediction, abs=1e-9)
+
+
+# --- the surrogate ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bent", [False, True])
+def test_what_a_surrogate_says_of_a_pair_it_has_not_seen_is_what_a_fit_without_it_says(bent, rng):
+    """Left out by hand: the equations of a ridge with a free linear part, solved anew without each row."""
+    rows = rng.choice([-1.0, 1.0], size=(25, 4))
+    targets, basis = rng.normal(size=25), np.linalg.qr(rows)[0]
+    taught = Taught(rows, np.arange(25), targets, basis, np.linalg.pinv(rows), shap_surrogate._sinh(rows, rows, 3.0) if bent else None, 0.7)
+    for row in range(25):
+        kept = np.delete(np.arange(25), row)
+        kernel = np.sinh(3.0 * (rows @ rows.T) / 4) / np.sinh(3.0) if bent else np.zeros((25, 25))
+        inner = np.block([[kernel[np.ix_(kept, kept)] + 0.7 * np.eye(24), rows[kept]], [rows[kept].T, np.zeros((4, 4))]])
+        found = np.linalg.solve(inner, np.concatenate([targets[kept], np.zeros(4)]))
+        predicted = kernel[row, kept] @ found[:24] + rows[row] @ found[24:]
+        assert taught.unseen[row] == pytest.approx(targets[row] - predicted, rel=1e-8)
+
+
+def test_a_pair_that_alone_tells_of_a_part_has_no_error_that_could_be_known(rng):
+    rows = np.vstack([rng.choice([-1.0, 1.0], size=(12, 3)), np.zeros((1, 3))])
+    rows = np.hstack([rows, np.zeros((13, 1))])
+    rows[-1, 3] = 1.0
+    taught = Taught(rows, np.arange(13), rng.normal(size=13), np.linalg.qr(rows)[0], np.linalg.pinv(rows))
+    assert np.isinf(taught.unseen[-1])
+    assert np.isfinite(taught.unseen[:-1]).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_parts_whose_fill_is_drawn_are_explained(d):
+    rows = np.random.default_rng(0).normal(size=(200, d))
+    found = wt.explain(lambda x: np.tanh(x.sum(axis=1)), rows[0], "kernel_shap", background=rows, samples=400)
+    assert np.isfinite(found.scores).all()
+    assert found.scores.sum() + found.intercept == pytest.approx(np.tanh(rows[0].sum()))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from whytrust.engine.supervised import TRIES, Limits, NoWorker, Stopped, Supervised, pickled
 from whytrust.engine.work import Done, Study, attempt
+from whytrust.engine.worker import OFTEN
 from whytrust.shards import Block
 from whytrust.store import Store
 
@@ -91,11 +92,21 @@ class _Crew:
     def __init__(self, workers: Sequence[Supervised], blocks: Iterator[Block]) -> None:
         self.workers, self.blocks = workers, blocks
         self.taking = threading.Lock()
-        self.done: queue.Queue[Done | int | Exception] = queue.Queue(maxsize=2 * max(len(workers), 1))
+        self.done: queue.Queue[Done | Exception] = queue.Queue(maxsize=2 * max(len(workers), 1))
+        self.calls = 0  # that were made and are not yet told
         self.over = False
         for worker in workers:
-            worker.on_calls = self._tell
+            worker.on_calls = self._count
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+
+    def _count(self, calls: int) -> None:
+        with self.taking:
+            self.calls += calls
+
+    def _counted(self) -> int:
+        with self.taking:
+            calls, self.calls = self.calls, 0
+        return calls
 
     def _work(self, worker: Supervised) -> None:
         try:
@@ -110,7 +121,7 @@ class _Crew:
         except Exception as error:  # it is raised where the run is
             self._tell(error)
 
-    def _tell(self, word: Done | int | Exception) -> None:
+    def _tell(self, word: Done | Exception) -> None:
         while not self.over:
             try:
                 self.done.put(word, timeout=0.5)
@@ -120,16 +131,17 @@ class _Crew:
 
     def next(self, on_calls: OnCalls) -> Done:
         """The next block that is done."""
-        while True:
-            word = self.done.get()
-            if isinstance(word, NoWorker):
-                raise TypeError(f"the study could not be opened in a worker process ({word}); use jobs=1, which works in this "
-                                "process, or fewer jobs where memory ran out") from word
-            if isinstance(word, Exception):
-                raise word
-            if isinstance(word, Done):
-                return word
-            on_calls(word)
+        word = None
+        while word is None:
+            with suppress(queue.Empty):
+                word = self.done.get(timeout=OFTEN)
+            on_calls(self._counted())
+        if isinstance(word, NoWorker):
+            raise TypeError(f"the study could not be opened in a worker process ({word}); use jobs=1, which works in this "
+                            "process, or fewer jobs where memory ran out") from word
+        if isinstance(word, Exception):
+            raise word
+        return word
 
     def close(self) -> None:
         """End all workers now."""

@@ -1,7 +1,8 @@
 """A worker process that is watched: one that dies, hangs or outgrows its memory is replaced, and its block tried again.
 
 A block is tried twice as it is. Then its cases are worked on one by one: a case that ends its worker a third time is set aside
-with the reason, and the others are done.
+with the reason, and the others are done. Where memory is the reason, or may be the second time, the model is asked about half
+as many inputs at once.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ class Limits:
 class Lost(Exception):
     """The worker is gone, and why."""
 
-    def __init__(self, why: str, late: bool = False) -> None:
-        """`late` where it had taken too long."""
+    def __init__(self, why: str, late: bool = False, full: bool = False, killed: bool = False) -> None:
+        """`late` where it had taken too long, `full` where it had grown too large, `killed` where nobody knows why."""
         super().__init__(why)
-        self.late = late
+        self.late, self.full, self.killed = late, full, killed
 
 
 class Stopped(Exception):
@@ -74,25 +75,28 @@ class Supervised:
         self.surroundings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._closed, self._failed = False, 0
+        self._closed, self._failed, self._weighed = False, 0, 0.0
 
     def do(self, block: Block) -> Done:
         """A block, whatever happens to those who work on it."""
         lost: list[str] = []
+        pieces = 1
         for _ in range(TRIES):
             try:
-                done: Done = self._ask("block", block, len(block.cases))
-                again = tuple(f"block {block.id} was tried again: {why}" for why in lost)
+                done: Done = self._ask("block", block, pieces)
+                again = tuple(f"block {block.id} was tried again{_in_halves(pieces)}: {why}" for why in lost)
                 return replace(done, notes=(*done.notes, *again), surroundings=self.surroundings)
             except Lost as gone:
                 lost.append(str(gone))
+                if gone.full or (gone.killed and len(lost) == TRIES):  # the first kill may have been a person's
+                    pieces *= 2
                 if gone.late:
                     break
         found: list[Result] = []
-        notes = [f"block {block.id} was worked on one by one: {why}" for why in lost[-1:]]
+        notes = [f"block {block.id} was worked on one by one{_in_halves(pieces)}: {why}" for why in lost[-1:]]
         for case in block.cases:
             try:
-                results, more = self._ask("case", replace(block, cases=(case,)), 1)
+                results, more = self._ask("case", replace(block, cases=(case,)), pieces)
             except Lost as gone:
                 aside = f"set aside: {gone}; it was tried {len(lost) + 1} times"
                 results, more = [failed(case, aside)], (f"case {case} was {aside}",)
@@ -100,43 +104,36 @@ class Supervised:
             notes += more
         return Done(block, encode(block, found, self.form), 0, tuple(notes), self.surroundings)
 
-    def _ask(self, kind: str, block: Block, cases: int) -> Any:
+    def _ask(self, kind: str, block: Block, pieces: int) -> Any:
         """What the worker answers; Lost where it does not."""
         process = self._begun()
-        allowed = None if self.limits.seconds is None else self.limits.seconds * cases
+        allowed = float("inf") if self.limits.seconds is None else self.limits.seconds * len(block.cases)
         since = time.monotonic()
-        self._tell((kind, block))
+        self._tell((kind, block, pieces))
         while True:
-            answer = self._heard(process)
-            if answer is None:
-                if allowed is not None and time.monotonic() - since > allowed:
-                    self._end()
-                    raise Lost(f"it took longer than {allowed:g} s, {self.limits.seconds:g} a case", late=True)
-                continue
-            word, *rest = answer
+            word, *rest = self._heard(process)
             if word == "calls":
                 self.on_calls(rest[0])
             elif word == "mistake":
                 raise rest[0]
-            else:
+            elif word != "silence":
                 found, calls, size = rest
                 self.on_calls(calls)
                 if self.limits.memory is not None and size > self.limits.memory:  # it leaks: a new one begins small
                     self._end()
                 return found
+            if time.monotonic() - since > allowed:  # also of a worker that has much to say
+                self._end()
+                raise Lost(f"it took longer than {allowed:g} s, {self.limits.seconds:g} a case", late=True)
 
     def _heard(self, process: subprocess.Popen[bytes]) -> Any:
-        """The next answer; None where there is none yet, Lost where none can come any more."""
+        """The next answer; ("silence",) where there is none yet, Lost where none can come any more."""
+        self._weigh(process)
         try:
             answer = self._answers.get(timeout=WATCH)
         except queue.Empty:
-            size = resident(process.pid) if self.limits.memory is not None else 0
-            if self.limits.memory is not None and size > self.limits.memory * 1.25:
-                self._end()
-                raise Lost(f"the worker process had grown to {size / 2**30:.1f} GB, and may have "
-                           f"{self.limits.memory / 2**30:.1f}") from None
             if process.poll() is None:
-                return None
+                return ("silence",)
             answer = self._last_word()
         if answer is not GONE:
             return answer
@@ -144,7 +141,18 @@ class Supervised:
         self._process = None
         if self._closed:
             raise Stopped
-        raise Lost(f"the worker process {_ended(code)}")
+        raise Lost(f"the worker process {_ended(code)}", killed=code == -signal.SIGKILL)
+
+    def _weigh(self, process: subprocess.Popen[bytes]) -> None:
+        """Now and then, whatever the worker says, look at how large it is."""
+        if self.limits.memory is None or time.monotonic() - self._weighed < WATCH:
+            return
+        self._weighed = time.monotonic()
+        size = resident(process.pid)
+        if size > self.limits.memory * 1.25:
+            self._end()
+            raise Lost(f"the worker process had grown to {size / 2**30:.1f} GB, and may have "
+                       f"{self.limits.memory / 2**30:.1f}", full=True)
 
     def _last_word(self) -> Any:
         """What a process that has ended may have said before."""
@@ -166,7 +174,7 @@ class Supervised:
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
         self._tell((self.study, self.form))
         try:
-            while (answer := self._heard(process)) is None:
+            while (answer := self._heard(process))[0] == "silence":
                 pass
         except Lost as gone:  # before it had begun with any block, which so is not to blame
             self._failed += 1
@@ -213,6 +221,10 @@ def _listen(answers: Any, heard: queue.SimpleQueue[Any]) -> None:
             heard.put(answer)
     heard.put(GONE)
     answers.close()
+
+
+def _in_halves(pieces: int) -> str:
+    return f", with 1/{pieces} of the inputs a model call" if pieces > 1 else ""
 
 
 def _ended(code: int) -> str:

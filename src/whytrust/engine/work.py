@@ -70,20 +70,21 @@ def single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def results(study: Study, block: Block, on_calls: Callable[[int], None]) -> tuple[list[Result], tuple[str, ...]]:
-    """The results of a block, and notes; where its work raises, results that say so."""
+def results(study: Study, block: Block, on_calls: Callable[[int], None],
+            pieces: int = 1) -> tuple[list[Result], tuple[str, ...]]:
+    """The results of a block, and notes; where its work raises, results that say so. Model calls are cut into `pieces`."""
     notes: dict[str, None] = {}
     try:
-        with single_threaded(), sparing(lambda note: notes.setdefault(note)):
+        with single_threaded(), sparing(lambda note: notes.setdefault(note), pieces):
             return list(study.work(block, on_calls)), tuple(notes)
     except (Exception, SystemExit) as error:  # whatever a model or an explainer raises is told of these cases, and others go on
         told = f"{type(error).__name__}: {error}"
         return [failed(case, told) for case in block.cases], tuple(notes)
 
 
-def attempt(study: Study, block: Block, form: Form, on_calls: Callable[[int], None]) -> Done:
+def attempt(study: Study, block: Block, form: Form, on_calls: Callable[[int], None], pieces: int = 1) -> Done:
     """A block, done."""
-    found, notes = results(study, block, on_calls)
+    found, notes = results(study, block, on_calls, pieces)
     return Done(block, encode(block, found, form), 0, notes)
 
 

@@ -57,8 +57,8 @@ def main() -> None:
     data, form = waiting.get()
     study = _opened(data, answers)
     while True:
-        kind, block = waiting.get()
-        send(answers, _answer(kind, study, block, form, _Calls(answers)))
+        kind, block, pieces = waiting.get()
+        send(answers, _answer(kind, study, block, form, _Calls(answers), pieces))
 
 
 def _listen(tasks: BinaryIO, waiting: queue.SimpleQueue[Any]) -> None:
@@ -78,12 +78,12 @@ def _opened(study: bytes, answers: BinaryIO) -> Study:
     return found
 
 
-def _answer(kind: str, study: Study, block: Block, form: Form, on_calls: _Calls) -> Any:
+def _answer(kind: str, study: Study, block: Block, form: Form, on_calls: _Calls, pieces: int) -> Any:
     if kind == "case":
-        found, notes = results(study, block, on_calls)
+        found, notes = results(study, block, on_calls, pieces)
         return "results", (found, notes), on_calls.left, resident()
     try:
-        done = attempt(study, block, form, on_calls)
+        done = attempt(study, block, form, on_calls, pieces)
     except Exception as error:  # of a study that does not do what a study must; the run ends with it
         return "mistake", error if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
     return "done", done, on_calls.left, resident()
