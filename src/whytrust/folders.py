@@ -25,8 +25,8 @@ FORMAT = 2
 """Of the folder; a newer one is refused. The first had no packs and no shares, and seals that said less; it is read as well."""
 IDENTITY = ("spec", "seed", "blocks", "hashes")
 """What of a manifest says which run it is; the rest may differ on going on."""
-OWN = {"lock", "sessions.jsonl", "records", "arrays", "packs"}
-"""What a run makes besides its manifest."""
+OWN = {"lock", "sessions.jsonl", "records", "arrays", "packs", "in_hand"}
+"""What a run makes besides its manifest, and pages of it."""
 ANEW = "give the run's command again, which writes it anew"
 
 
@@ -39,8 +39,12 @@ def opened(path: Path) -> BinaryIO:
 
 def read(path: Path) -> bytes:
     """All of a file."""
-    with opened(path) as file:
-        return file.read()
+    try:
+        with opened(path) as file:
+            return file.read()
+    except OSError as error:  # a disk that fails while it is read does not say of what
+        error.filename = error.filename or str(path)
+        raise
 
 
 def put(path: Path, pieces: Iterable[bytes], lasting: bool = True) -> None:
@@ -120,7 +124,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         held = dict(json.loads(read(path)))
         newer = int(held["format"]) > FORMAT
-        true = held["identity"] == _identity(held) and held.get("sum", _total(held)) == _total(held)
+        true = held["identity"] == _identity(held) and ("sum" not in held or held["sum"] == _total(held))
         why = "" if newer or true else "its checksum is not that of what it says"
         if not newer and not why:
             _refuse_odd(held)
@@ -154,7 +158,7 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
     if "lock" in names and _lock_says(folder)[:8] in (b"", b"whytrust"):
         if names <= {"lock", "manifest.json.part"}:  # of a run that was ended before it had a manifest
             return False
-        if {"sessions.jsonl", "records"} <= names and _all_of(folder, identity):
+        if {"sessions.jsonl", "records"} <= names and _none_of_another(folder, identity):
             return True
     if names:
         raise ValueError(f"{folder} holds {min(names)} and no run (no manifest.json); choose another folder "
@@ -162,14 +166,23 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
     return False
 
 
-def _all_of(folder: Path, identity: str) -> bool:
-    """Whether every result in a folder says that it is of this run."""
-    try:
-        seals = [line for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")
-                 for line in read(path).splitlines() if line.startswith(OF_A_SEAL)]
-        return bool(seals) and all(Seal.read(shards.opened(line)).run == identity for line in seals)
-    except (ValueError, KeyError, TypeError, OSError):
+def _none_of_another(folder: Path, identity: str) -> bool:
+    """Whether no result in a folder says that it is of another run; what is damaged is found out when it is read."""
+    if not all(entry.name in OWN or entry.name.endswith(".part") or entry.suffix == ".html" for entry in folder.iterdir()):
         return False
+    for path in (path for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")):
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            for line in read(path).splitlines():
+                if line.startswith(OF_A_SEAL) and (run := _run_of(line)) is not None and run != identity:
+                    return False
+    return True
+
+
+def _run_of(line: bytes) -> str | None:
+    try:
+        return Seal.read(shards.opened(line)).run
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _lock_says(folder: Path) -> bytes:
@@ -189,10 +202,15 @@ def locked(folder: Path) -> int:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):  # some network folders know no locks
             holder = os.read(file, 200).decode(errors="replace").strip() or "a process"
             os.close(file)
-            raise BlockingIOError(f"{folder} is being filled by another run ({holder}); let it finish or stop it, or choose "
-                                  "another --out") from None
-    os.ftruncate(file, 0)
-    os.write(file, f"whytrust, process {os.getpid()} on {platform.node()}\n".encode())
+            raise BlockingIOError(f"{folder} is being filled by another run ({holder}, or something that it began); let it "
+                                  "finish or stop it, or choose another --out") from None
+    try:
+        os.ftruncate(file, 0)
+        os.write(file, f"whytrust, process {os.getpid()} on {platform.node()}\n".encode())
+    except OSError:
+        os.close(file)
+        raise
+    _HELD.add(file)
     return file
 
 
@@ -206,6 +224,20 @@ def held(folder: Path, lock: int) -> bool:
 
 def unlocked(lock: int) -> None:
     """Let others have the folder; without the first step a process forked meanwhile would hold it for as long as it lives."""
+    _HELD.discard(lock)
     if fcntl is not None:
         fcntl.flock(lock, fcntl.LOCK_UN)
     os.close(lock)
+
+
+_HELD: set[int] = set()
+
+
+def _let_go() -> None:
+    """What a model forks is not this run, and must not keep its folder when the run is gone."""
+    while _HELD:
+        os.close(_HELD.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -42,12 +42,15 @@ def _c_library() -> ctypes.CDLL | None:
 
 
 def resident(process: int | None = None) -> int:
-    """Bytes of memory that a process has, or this one; 0 where the system does not tell, or there is no such process."""
+    """Bytes of memory that a process has for itself, or this one; 0 where the system does not tell, or there is no such one.
+
+    Files that are mapped into it do not count: the system takes their pages back where it needs them.
+    """
     try:
         fields = Path(f"/proc/{process or 'self'}/statm").read_text().split()
     except OSError:
         return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def installed() -> int | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from whytrust import shards
 from whytrust.folders import opened as opened_file
 from whytrust.folders import put, read
 from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Form, Seal, checksum, merged, of_explainer, opened, sealed, whose
@@ -76,16 +77,22 @@ class Pack:
     blocks: tuple[Block, ...]
 
     def take_in(self, files: Sequence[tuple[Path, Path]], form: Form) -> None:
-        """Put the blocks' shards together, where they are not too large for that; then their own files go."""
+        """Put the blocks' shards together, where they are not too large for that; then their own files go.
+
+        An error, and nothing is done, where a file is no longer as it was written: a pack would seal that.
+        """
         self.records.parent.mkdir(exist_ok=True)
         if not self.records.exists():
             of_records, of_arrays = (sum(path.stat().st_size for path in some) for some in zip(*files, strict=True))
             if of_records > LARGEST:
                 return
+            found = []
+            for block, (records, arrays) in zip(self.blocks, files, strict=True):
+                found.append(read(records))
+                shards.verified(block, found[-1]).check(read(arrays))
             if of_arrays <= LARGEST:
-                put(self.arrays, [_stored((block.id, path.read_bytes()) for block, (_, path) in zip(self.blocks, files,
-                                                                                                  strict=True))])
-            put(self.records, packed((path.read_bytes() for path, _ in files), form))
+                put(self.arrays, [_stored((block.id, read(path)) for block, (_, path) in zip(self.blocks, files, strict=True))])
+            put(self.records, packed(found, form))
         for records, arrays in files:
             records.unlink(missing_ok=True)
             if self.arrays.exists():
@@ -131,6 +138,9 @@ class Pack:
                 data = file.read(length)
                 if checksum(data).decode() != total:
                     raise ValueError("a part does not have its checksum")
+                if deeply:
+                    for line in data.splitlines():
+                        opened(line)
                 if name == SEALS:
                     seals = [Seal.read(opened(line)) for line in data.splitlines()]
         if [seal.block for seal in seals] != [block.id for block in self.blocks]:
@@ -142,9 +152,13 @@ class Pack:
             sizes = {path.stem: path.stat().st_size for _, path in files if path.exists()}
         if any(sizes.get(seal.block) != seal.size for seal in seals):
             raise ValueError("arrays are missing, or of another size")
-        if deeply:
-            for block, seal, (_, path) in zip(self.blocks, seals, files, strict=True):
-                seal.check(self.arrays_of(block) if self.arrays.exists() else read(path))
+        if deeply and self.arrays.exists():
+            with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
+                for seal in seals:
+                    seal.check(archive.read(seal.block))
+        elif deeply:
+            for seal, (_, path) in zip(seals, files, strict=True):
+                seal.check(read(path))
 
     def read(self, run: str, only: Sequence[str] | None = None) -> Iterator[list[dict[str, Any]]]:
         """Each block's records; where `only` is given, with the shares of those alone, and nothing else is read."""

@@ -48,8 +48,9 @@ class Store:
 
     def __init__(self, folder: str | Path, manifest: dict[str, Any]) -> None:
         """Use `create` or `open`."""
-        self.folder, self.manifest = Path(folder), manifest
+        self.folder, self.manifest = Path(folder).absolute(), manifest  # a model may change the working directory
         self.problems: list[str] = []
+        self._told: set[str] = set()
         self.blocks = tuple(Block(block["id"], tuple(block["cases"])) for block in manifest["blocks"])
         self._by_id = {block.id: block for block in self.blocks}
         self.form = Form(manifest["identity"], tuple(manifest.get("shares", ())))
@@ -110,6 +111,10 @@ class Store:
         for pack in self._packs:
             done |= self._of_pack(pack)
         done |= {block.id for block in self.blocks if block.id not in done and self._whole(block)}
+        if self._lock is None:  # who only reads may have missed what was packed meanwhile
+            missed = {self._pack_of[block.id] for block in self.blocks if block.id not in done and block.id in self._pack_of}
+            for number in missed:
+                done |= self._of_pack(self._packs[number])
         if self._lock is not None:
             self._undone = {i: sum(block.id not in done for block in pack.blocks) for i, pack in enumerate(self._packs)}
             for number in [number for number, left in self._undone.items() if not left]:
@@ -185,8 +190,12 @@ class Store:
 
     def _pack(self, number: int) -> None:
         pack = self._packs[number]
-        with self.telling(f"packs/{pack.records.name}"):
-            pack.take_in(self._of(pack), self.form)
+        try:
+            with self.telling(f"packs/{pack.records.name}"):
+                pack.take_in(self._of(pack), self.form)
+        except (ValueError, FileNotFoundError, zipfile.BadZipFile) as why:
+            self._tell(f"a block of packs/{pack.records.name} was damaged or deleted after it was written ({why}): give the "
+                       "run's command again, which does that block anew")
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -254,18 +263,24 @@ class Store:
         return found
 
     def _opened_arrays(self, block: Block) -> BinaryIO:
-        path, pack = self._files(block)[1], self._packed(block)
-        return folders.opened(path) if pack is None or path.exists() else io.BytesIO(pack.arrays_of(block))
+        try:
+            return folders.opened(self._files(block)[1])
+        except FileNotFoundError:
+            pack = self._packed(block)  # looked for after its own file, which is taken away when the pack is there
+            if pack is None or not pack.arrays.exists():
+                raise
+            return io.BytesIO(pack.arrays_of(block))
 
     def shard(self, block: Block) -> Shard | None:
         """A block's two files as they were written; None where there are none, an error where they cannot be read."""
-        pack = self._packed(block)
-        if pack is None:
+        records = b""
+        if self._packed(block) is None:
             try:
                 records = folders.read(self._files(block)[0])
             except FileNotFoundError:
-                return None
-        else:
+                if self._packed(block) is None:  # it may have been packed meanwhile
+                    return None
+        if not records and (pack := self._packed(block)) is not None:
             if self._salvaged[0] is not pack:
                 self._salvaged = pack, pack.salvaged(self.form.run)
             if block.id not in self._salvaged[1]:
@@ -299,7 +314,10 @@ class Store:
         """Inside, `what` is written to the folder; where that cannot be done the error says what is safe and how to go on."""
         try:
             yield
-        except BlockingIOError:  # another run has the folder
+        except (BlockingIOError, FileNotFoundError) as error:  # another run has the folder; or somebody took a file away
+            if isinstance(error, FileNotFoundError) and not self.folder.is_dir():
+                raise FileNotFoundError(f"{what} could not be written: {self.folder} was deleted or renamed while the run went "
+                                        "on; put it back, or give the same command again to begin anew") from error
             raise
         except OSError as error:
             told = OSError(f"{what} could not be written to {self.folder} ({error.strerror or error}); {self.kept()}, nothing "
@@ -373,7 +391,9 @@ class Store:
                 os.replace(path, f"{path}.damaged")
 
     def _tell(self, problem: str) -> None:
-        self.problems += [problem] if problem not in self.problems else []
+        if problem not in self._told:
+            self._told.add(problem)
+            self.problems.append(problem)
 
 
 def refuse_trouble(why: Exception) -> None:

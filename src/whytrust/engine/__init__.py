@@ -7,6 +7,7 @@ the byte, as long as the study's work is a function of the block alone.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -40,18 +41,28 @@ def run(study: Study, folder: str | Path, jobs: Jobs = 1, label: str = "auditing
         cases, to_do = (sum(len(block.cases) for block in some) for some in (blocks, left))
         for told in store.problems:
             _say(told)
+        heard = len(store.problems)
         progress = CaseProgress(label, cases, cases - to_do, min(engine.workers, max(len(left), 1)))
         with progress:
             work = engine.run(study, store, left, progress)
             with closing(work):  # on an error or an interrupt the workers are stopped now, not when memory is tidied
                 for one in work:
+                    _note(store, progress, (*one.notes, *store.journal.elsewhere(one.surroundings)))  # before it counts as done
                     store.put(one.block, one.shard)
+                    _note(store, progress, store.problems[heard:])
+                    heard = len(store.problems)
                     progress(one.calls)
                     progress.finished(len(one.block.cases))
-                    for note in (*one.notes, *store.journal.elsewhere(one.surroundings)):
-                        if store.journal.note(note):
-                            progress.aside(note)
     return store
+
+
+def _note(store: Store, progress: CaseProgress, notes: Iterable[str]) -> None:
+    """Keep what a reader of the run should know, and say it."""
+    for note in notes:
+        with store.telling("a note"):
+            new = store.journal.note(note)
+        if new:
+            progress.aside(note)
 
 
 def _say(told: str) -> None:

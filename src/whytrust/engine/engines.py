@@ -44,19 +44,22 @@ class Here:
     def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
         """The blocks in their order."""
         for block in blocks:
-            if store.journal.taken_up(block) > TRIES and _can_be_sent(study):
-                yield from Processes(1).run(study, store, [block], on_calls)
-            else:
-                yield attempt(study, block, store.form, on_calls)
-            store.journal.put_down()
+            with store.telling("which block is in hand"):
+                times = store.journal.taken_up(block)
+            try:
+                done = _by_a_worker(study, store, block, on_calls) if times > TRIES else None
+                yield done or attempt(study, block, store.form, on_calls)
+            finally:  # who gets here has not ended with the process
+                store.journal.put_down()
 
 
-def _can_be_sent(study: Study) -> bool:
+def _by_a_worker(study: Study, store: Store, block: Block, on_calls: OnCalls) -> Done | None:
+    """The block done by a process that can be lost; None where the study cannot be opened in another process."""
     try:
-        pickled(study)
+        with closing(Processes(1).run(study, store, [block], on_calls)) as doing:
+            return next(doing)
     except TypeError:
-        return False
-    return True
+        return None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Processes:
         data, limits = pickled(study), Limits.shared(self.workers, self.seconds)
         crew = _Crew([Supervised(data, store.form, limits) for _ in range(number)], iter(blocks))
         with closing(crew):
+            crew.begin()
             for _ in blocks:
                 yield crew.next(on_calls)
 
@@ -95,7 +99,10 @@ class _Crew:
         self.done: queue.Queue[Done | Exception] = queue.Queue(maxsize=2 * max(len(workers), 1))
         self.calls = 0  # that were made and are not yet told
         self.over = False
-        for worker in workers:
+
+    def begin(self) -> None:
+        """Have all of them work."""
+        for worker in self.workers:
             worker.on_calls = self._count
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
 

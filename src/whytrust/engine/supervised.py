@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from whytrust.engine.work import THREADS, Done, Study, failed
-from whytrust.engine.worker import received, send
+from whytrust.engine.worker import received, send_pickled
 from whytrust.memory import installed, resident
 from whytrust.shards import Block, Form, Result, encode
 
@@ -31,8 +31,14 @@ TRIES = 2
 BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from whytrust.engine.worker import main; main()"
 WATCH = 0.2
 """Seconds between two looks at a worker that is silent."""
+LOADING = 600.0
+"""Seconds that loading a study may take at the least, where cases have a limit."""
 SHARE = 0.8
 """Of the machine's memory, for all workers together."""
+
+
+OUTGROWN = ("workers that had grown beyond their share of the memory after a block were replaced, which loads the model anew; "
+            "where that happens all the time, fewer jobs are faster")
 
 
 class NoWorker(RuntimeError):
@@ -76,16 +82,17 @@ class Supervised:
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed, self._failed, self._weighed = False, 0, 0.0
+        self._notes: tuple[str, ...] = ()
 
     def do(self, block: Block) -> Done:
         """A block, whatever happens to those who work on it."""
         lost: list[str] = []
-        pieces = 1
+        pieces, self._notes = 1, ()
         for _ in range(TRIES):
             try:
                 done: Done = self._ask("block", block, pieces)
                 again = tuple(f"block {block.id} was tried again{_in_halves(pieces)}: {why}" for why in lost)
-                return replace(done, notes=(*done.notes, *again), surroundings=self.surroundings)
+                return replace(done, notes=(*done.notes, *again, *self._notes), surroundings=self.surroundings)
             except Lost as gone:
                 lost.append(str(gone))
                 if gone.full or (gone.killed and len(lost) == TRIES):  # the first kill may have been a person's
@@ -102,7 +109,7 @@ class Supervised:
                 results, more = [failed(case, aside)], (f"case {case} was {aside}",)
             found += results
             notes += more
-        return Done(block, encode(block, found, self.form), 0, tuple(notes), self.surroundings)
+        return Done(block, encode(block, found, self.form), 0, (*notes, *self._notes), self.surroundings)
 
     def _ask(self, kind: str, block: Block, pieces: int) -> Any:
         """What the worker answers; Lost where it does not."""
@@ -121,6 +128,7 @@ class Supervised:
                 self.on_calls(calls)
                 if self.limits.memory is not None and size > self.limits.memory:  # it leaks: a new one begins small
                     self._end()
+                    self._notes = (OUTGROWN,)
                 return found
             if time.monotonic() - since > allowed:  # also of a worker that has much to say
                 self._end()
@@ -135,12 +143,15 @@ class Supervised:
             if process.poll() is None:
                 return ("silence",)
             answer = self._last_word()
-        if answer is not GONE:
+        if isinstance(answer, tuple):
             return answer
-        code = process.wait()
-        self._process = None
         if self._closed:
             raise Stopped
+        if isinstance(answer, Exception):
+            self._end()
+            raise Lost(f"the answer of the worker process could not be read ({type(answer).__name__}: {answer})")
+        code = process.wait()
+        self._end()
         raise Lost(f"the worker process {_ended(code)}", killed=code == -signal.SIGKILL)
 
     def _weigh(self, process: subprocess.Popen[bytes]) -> None:
@@ -172,10 +183,15 @@ class Supervised:
             self._end()
             raise Stopped
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
-        self._tell((self.study, self.form))
+        self._tell(self.form)
+        self._tell_pickled(self.study)
+        allowed = float("inf") if self.limits.seconds is None else max(LOADING, 10 * self.limits.seconds)
+        since = time.monotonic()
         try:
             while (answer := self._heard(process))[0] == "silence":
-                pass
+                if time.monotonic() - since > allowed:
+                    self._end()
+                    raise Lost(f"it took longer than {allowed:g} s")
         except Lost as gone:  # before it had begun with any block, which so is not to blame
             self._failed += 1
             if self._failed > TRIES:
@@ -188,10 +204,13 @@ class Supervised:
         return process
 
     def _tell(self, message: Any) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # that it is gone is found out on listening
-            send(self._process.stdin, message)  # type: ignore[arg-type]
+        self._tell_pickled(pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def _tell_pickled(self, data: bytes) -> None:
+        process = self._process
+        with suppress(BrokenPipeError, ValueError):  # that it is gone, or was ended, is found out on listening
+            if process is not None and process.stdin is not None:
+                send_pickled(process.stdin, data)  # type: ignore[arg-type]
 
     def close(self) -> None:
         """End the worker now, whatever it is doing; may be called from another thread than the one that waits for it."""
@@ -216,10 +235,12 @@ GONE = object()
 
 
 def _listen(answers: Any, heard: queue.SimpleQueue[Any]) -> None:
-    with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):  # a worker may be ended in the middle of a word
+    try:
         for answer in received(answers):
             heard.put(answer)
-    heard.put(GONE)
+        heard.put(GONE)
+    except Exception as error:  # whatever an answer raises that cannot be opened here
+        heard.put(error)
     answers.close()
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from whytrust.memory import sparing
@@ -56,7 +57,7 @@ def single_threaded() -> Iterator[None]:
     variables = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
-        with threadpool_limits(limits=1):
+        with threadpool_limits(limits=1), parallel_config(backend="sequential"):  # a forest adds up its trees as they come
             if torch is not None:
                 torch.set_num_threads(1)
             yield

@@ -6,14 +6,17 @@ began it is gone, however that one went.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import queue
+import signal
 import struct
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from whytrust.engine.work import Study, attempt, results
@@ -24,11 +27,17 @@ from whytrust.surroundings import surroundings
 OFTEN = 0.1
 """Seconds between two words about model calls."""
 HEAD = struct.Struct(">Q")
+_PDEATHSIG = 1
+"""Of Linux' prctl."""
 
 
 def send(file: BinaryIO, message: Any) -> None:
     """One message, with its length before it."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    send_pickled(file, pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def send_pickled(file: BinaryIO, data: bytes) -> None:
+    """One message that is pickled already."""
     file.write(HEAD.pack(len(data)))
     file.write(data)
     file.flush()
@@ -41,7 +50,10 @@ def received(file: BinaryIO) -> Iterator[Any]:
         data = file.read(length)
         if len(data) < length:
             return
-        yield pickle.loads(data)  # from the process that began this one, or that this one began, and from no other
+        message = pickle.loads(data)  # from the process that began this one, or that this one began, and from no other
+        del data  # it may be large, and whoever takes the message may be long
+        yield message
+        del message
 
 
 def main() -> None:
@@ -51,31 +63,47 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     keep_freed()
+    end_with_parent()
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    study, form = _opened(tasks, answers)
     threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
-    form: Form
-    data, form = waiting.get()
-    study = _opened(data, answers)
     while True:
         kind, block, pieces = waiting.get()
-        send(answers, _answer(kind, study, block, form, _Calls(answers), pieces))
+        on_calls = _Calls(answers)
+        answer = _answer(kind, study, block, form, on_calls, pieces)
+        with on_calls.telling:  # a thread that the work left behind may still have something to say
+            on_calls.last = float("inf")
+            send(answers, answer)
 
 
 def _listen(tasks: BinaryIO, waiting: queue.SimpleQueue[Any]) -> None:
     """Take in tasks beside the work, so that the end of whoever gives them is noticed in the middle of it."""
     for task in received(tasks):
         waiting.put(task)
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)  # with whatever the model began: this process leads a group of its own
     os._exit(1)
 
 
-def _opened(study: bytes, answers: BinaryIO) -> Study:
+def end_with_parent() -> None:
+    """Have the system end this process with the thread that began it, also where a model lets no other thread run (Linux)."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+
+
+def _opened(tasks: BinaryIO, answers: BinaryIO) -> tuple[Study, Form]:
+    """The first two messages: how results are written, and the study."""
     try:
-        found: Study = pickle.loads(study)
+        messages = received(tasks)
+        form: Form = next(messages)
+        study: Study = next(messages)
+    except StopIteration:
+        sys.exit(1)
     except Exception as error:
         send(answers, ("unreadable", f"{type(error).__name__}: {error}"))
         sys.exit(1)
     send(answers, ("ready", surroundings()))
-    return found
+    return study, form
 
 
 def _answer(kind: str, study: Study, block: Block, form: Form, on_calls: _Calls, pieces: int) -> Any:
@@ -102,9 +130,11 @@ class _Calls:
 
     def __init__(self, answers: BinaryIO) -> None:
         self.answers, self.left, self.last = answers, 0, time.monotonic()
+        self.telling = threading.Lock()  # an explainer may ask the model from several threads
 
     def __call__(self, calls: int) -> None:
-        self.left += calls
-        if time.monotonic() - self.last > OFTEN:
-            send(self.answers, ("calls", self.left))
-            self.left, self.last = 0, time.monotonic()
+        with self.telling:
+            self.left += calls
+            if time.monotonic() - self.last > OFTEN:
+                send(self.answers, ("calls", self.left))
+                self.left, self.last = 0, time.monotonic()
