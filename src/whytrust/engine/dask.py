@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import logging
+import re
+import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, suppress
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -19,6 +23,9 @@ from whytrust.store import Store
 
 LOOPBACK = "127.0.0.1:0"
 """Where dask puts its status pages, which it cannot be told to leave out: for this machine alone, at any free port."""
+ADDRESS = re.compile(r"([a-z]+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):\d{1,5}|inproc://\S+")
+PATIENCE, OFTEN, LOOK = 600.0, 5.0, 0.02
+"""Seconds without any worker after which a run is given up, between two looks at who is there, and at what is done."""
 WAIT = 30.0
 """Seconds in which a scheduler must answer, and in which it must have a worker."""
 
@@ -40,19 +47,26 @@ class Dask:
         """Refuse what cannot be."""
         check_workers(self.workers)
         check_seconds(self.seconds)
+        if self.scheduler is None:
+            return
+        if not isinstance(self.scheduler, str) or not ADDRESS.fullmatch(self.scheduler):
+            raise ValueError("scheduler must be an address such as tcp://10.0.0.1:8786, as `dask scheduler` prints it, got "
+                             f"{self.scheduler!r}")
+        if self.workers != 1:
+            raise ValueError(f"a scheduler has workers of its own: leave workers={self.workers} out")
 
     def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
         """The blocks in the order they get done."""
         distributed = need("distributed", "dask")
         if not blocks:
             return
-        data = pickled(study)
-        job = _Job(hashlib.blake2b(data, digest_size=8).hexdigest(), store.form, self.seconds, self.workers)
+        job = _Job(uuid.uuid4().hex, store.form, self.seconds, self.workers)  # another each time: two runs share nobody
         with ExitStack() as stack:
+            stack.enter_context(_quiet())
             client = self._client(distributed, stack)
             stack.callback(_forgotten, client, job.id)
-            there = client.scatter(data, broadcast=True, hash=False)
-            yield from _spread(distributed, client, there, job, iter(blocks))
+            study_there = _sent(client, pickled(study), job)
+            yield from _spread(distributed, client, study_there, job, iter(blocks), store.kept)
 
     def _client(self, distributed: Any, stack: ExitStack) -> Any:
         if self.scheduler is None:
@@ -80,7 +94,57 @@ class _Job:
     workers: int
 
 
-def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterator[Block]) -> Generator[Done, None, None]:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own words about a lost scheduler are left out: ours come after them."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _sent(client: Any, data: bytes, job: _Job) -> Any:
+    """The study's pickle as the result of a task, which the scheduler has done again where all who held it are lost."""
+    with need("dask", "dask").config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+        return client.submit(_itself, data, key=f"whytrust-{job.id}-study", pure=False)
+
+
+def _itself(data: bytes) -> bytes:
+    return data
+
+
+def _ready(client: Any, doing: Any) -> Any:
+    """The next future that is done; an error where there is nobody to do one for a long time."""
+    looked = manned = time.monotonic()
+    while not doing.has_ready():
+        time.sleep(LOOK)
+        if time.monotonic() - looked < OFTEN:
+            continue
+        before, looked = looked, time.monotonic()
+        if _manned(client):
+            manned = looked
+        elif before == manned:
+            print(f"whytrust: the cluster has no workers any more; some may come within {PATIENCE / 60:.0f} minutes",
+                  file=sys.stderr)
+        elif looked - manned > PATIENCE:
+            raise ConnectionError(f"the dask cluster had no workers for {PATIENCE / 60:.0f} minutes; what is finished is safe: "
+                                  "begin some (`dask worker ADDRESS`) and give the same command again")
+    return next(doing)
+
+
+def _manned(client: Any) -> bool:
+    """Whether there is anybody to work; a scheduler that does not answer is told by its futures, and so is left to them."""
+    try:
+        return bool(client.nthreads())
+    except (OSError, TimeoutError):
+        return True
+
+
+def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterator[Block],
+            kept: Callable[[], str]) -> Generator[Done, None, None]:
     """Twice as many blocks are given out as there are threads, so that none waits; more threads may come while it goes on."""
     pending: dict[Any, Block] = {}
     doing = distributed.as_completed(loop=client.loop)
@@ -93,12 +157,12 @@ def _spread(distributed: Any, client: Any, study: Any, job: _Job, blocks: Iterat
                 doing.add(future)
             if not pending:
                 return
-            future = next(doing)
+            future = _ready(client, doing)
             yield _result(distributed, future, pending.pop(future.key), job.form)
             future.release()
     except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
-        raise ConnectionError(f"the dask cluster is gone ({type(error).__name__}: {error}); what is finished is safe: give "
-                              "the same command again when there is one") from error
+        raise ConnectionError(f"the dask cluster is gone ({type(error).__name__}); {kept()}: give the same command again when "
+                              "there is one") from error
 
 
 def _result(distributed: Any, future: Any, block: Block, form: Form) -> Done:
@@ -121,6 +185,8 @@ _MAKING = threading.Lock()
 def _task(study: bytes, job: _Job, block: Block) -> Done:
     """A block, done by a process that belongs to this thread of a dask worker and is kept for the next block."""
     held: dict[str, Supervised] = _HERE.__dict__.setdefault("held", {})
+    for other in [other for other in held if other != job.id]:  # of a run that is over, or whose client was lost
+        held.pop(other).close()
     if job.id not in held:
         with _MAKING:
             held[job.id] = Supervised(study, job.form, _limits(job))
