@@ -61,11 +61,11 @@ class Steps:
             self.gone = True
             raise Crash
 
-    def open(self, path, mode):
+    def open(self, path, mode, opener=None):
         if mode == "rb":
             return io.FileIO(path, mode)
         self.step()
-        file, step = io.FileIO(path, mode), self.step
+        file, step = io.FileIO(path, mode, opener=opener), self.step
 
         class InHalves(io.BufferedWriter):
             def write(self, data):

@@ -115,8 +115,8 @@ def test_a_model_that_hangs_is_ended_after_its_time_and_set_aside(tmp_path):
     start = time.monotonic()
     store = run(Toy(trouble=hang), tmp_path / "run", Processes(2, seconds=1.0))
     assert time.monotonic() - start < 60
-    assert failures(store) == {"03a": "set aside: it took longer than 1 s, 1 a case; it was tried 2 times"}
-    assert store.journal.notes()[0] == "block 03 was worked on one by one: it took longer than 2 s, 1 a case"
+    assert failures(store) == {"03a": "set aside: it took longer than 1 s; it was tried 2 times"}
+    assert store.journal.notes()[0] == "block 03 was worked on one by one: it took longer than 2 s, 1 for each of 2"
 
 
 def test_a_model_that_hangs_on_a_cluster_is_ended_too(tmp_path):
@@ -125,7 +125,7 @@ def test_a_model_that_hangs_on_a_cluster_is_ended_too(tmp_path):
             time.sleep(1000)
 
     store = run(Toy(2, trouble=hang), tmp_path / "run", Dask(seconds=0.5))
-    assert failures(store) == {"00b": "set aside: it took longer than 0.5 s, 0.5 a case; it was tried 2 times"}
+    assert failures(store) == {"00b": "set aside: it took longer than 0.5 s; it was tried 2 times"}
 
 
 def test_a_worker_that_leaks_is_replaced_between_blocks(tmp_path, whole, monkeypatch):
@@ -177,7 +177,7 @@ class Talking(Toy):
 
 def test_a_model_that_goes_on_answering_for_ever_is_ended_after_its_time_too(tmp_path):
     store = run(Talking(3), tmp_path / "run", Processes(1, seconds=1.0))
-    assert failures(store) == {"01a": "set aside: it took longer than 1 s, 1 a case; it was tried 2 times"}
+    assert failures(store) == {"01a": "set aside: it took longer than 1 s; it was tried 2 times"}
 
 
 def test_one_that_grows_while_it_answers_is_ended_too(tmp_path, monkeypatch):
@@ -281,7 +281,161 @@ def test_a_process_that_the_model_began_does_not_outlive_it(tmp_path):
     assert gone(diary.read_text().split())
 
 
+class Asking(Toy):
+    """A study that asks the model about some inputs to say what it is."""
+
+    first = 0
+
+    def manifest(self):
+        self.trouble(f"{self.first:02d}a")
+        return {**super().manifest(), "hashes": {"first": str(self.first)}}
+
+    def shifted(self, by):
+        other = type(self)(self.blocks_, self.seed, self.trouble)
+        other.first = by
+        return other
+
+
+@pytest.mark.parametrize("how", ["hangs", "exits"])
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_a_model_that_fails_on_the_first_inputs_does_not_take_the_run_with_it(tmp_path, how, name, monkeypatch):
+    monkeypatch.setattr(watching, "SETTLING", 0.5)
+
+    def trouble(case):
+        if case in ("00a", "01a"):
+            time.sleep(1000) if how == "hangs" else os._exit(3)
+
+    seconds = 0.2 if how == "hangs" else None
+    engines = {"processes": Processes(1, seconds=seconds), "dask": Dask(seconds=seconds)}
+    store = run(Asking(3, trouble=trouble), tmp_path, engines[name])
+    assert set(failures(store)) == {"00a", "01a"}
+    assert store.manifest["hashes"] == {"first": "2"}
+    assert len(run(Asking(3, trouble=trouble), tmp_path, engines[name]).sessions()) == 2  # it asks the same, and is the same run
+
+
+def test_where_the_model_answers_for_no_input_that_is_told_before_there_is_a_run(tmp_path):
+    with pytest.raises(ValueError, match=r"the model must answer for some of the inputs .* others were asked about 3 times \(the worker process ended by itself \(exit code 3\)\)"):
+        run(Asking(3, trouble=lambda case: os._exit(3)), tmp_path / "run", Processes(1))
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_audit_whose_first_row_ends_the_process_is_done_but_for_that_row(tmp_path):
+    import whytrust as wt
+
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    rows[0] = 100.0
+
+    def model(batch):
+        if (np.asarray(batch) == 100.0).all(axis=1).any():
+            os._exit(3)
+        return np.column_stack([batch @ [1, 1, 1] > 0, batch @ [1, 1, 1] <= 0]).astype(float)
+
+    audit = wt.audit(model, rows[:4], ["occlusion"], background=rows[1:], block=2, out=tmp_path / "run", jobs=Processes(1))
+    assert list(failures(audit.store)) == ["00000"]
+
+
+class Chorus(Toy):
+    """A study that asks its model from many threads at once."""
+
+    def work(self, block, on_calls):
+        threads = [threading.Thread(target=lambda: [on_calls(1) or time.sleep(0.001) for _ in range(300)]) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        yield from super().work(block, on_calls)
+
+
+def test_model_calls_may_be_told_from_many_threads(tmp_path, whole, monkeypatch):
+    counted = []
+    monkeypatch.setattr(engine.CaseProgress, "__call__", lambda self, calls: counted.append(calls))
+    store = run(Chorus(), tmp_path, Processes(2))
+    assert not store.journal.notes()
+    assert shards(tmp_path) == whole
+    assert sum(counted) == 5 * (16 * 300 + 2 * 7)
+
+
+def test_an_answer_that_cannot_be_read_costs_its_worker_and_no_more(tmp_path):
+    """The worker is made to send, at one block, a message that raises where it is read."""
+    class Poisoned(Toy):
+        def work(self, block, on_calls):
+            if "01a" in block.cases:
+                import whytrust.engine.worker as mine
+
+                mine.send_pickled(on_calls.answers, b"cnowhere\nmissing\n.")
+                time.sleep(1000)
+            yield from super().work(block, on_calls)
+
+    store = run(Poisoned(3), tmp_path, Processes(1))
+    assert set(failures(store)) == {"01a"}
+    assert "the answer of the worker process could not be read (ModuleNotFoundError" in failures(store)["01a"]
+
+
+def test_what_a_model_began_goes_when_the_model_dies_by_itself(tmp_path):
+    diary = tmp_path / "children"
+
+    def begin_and_die(case):
+        child = subprocess.Popen(["sleep", "1000"])
+        with open(diary, "a") as file:
+            file.write(f"{child.pid}\n")
+        os._exit(1)
+
+    store = run(Toy(1, trouble=begin_and_die), tmp_path / "run", Processes(1))
+    assert len(failures(store)) == 2
+    assert gone(diary.read_text().split())
+
+
+def busy(case):
+    import re
+
+    re.match("(a|a)*b", "a" * 60)  # for ever, and no other thread gets a turn
+
+
+def test_a_worker_whose_model_lets_nobody_else_run_ends_with_the_run(tmp_path):
+    diary = tmp_path / "diary"
+    child = os.fork()
+    if child == 0:
+        run(Toy(trouble=busy, diary=str(diary)), tmp_path / "run", Processes(1))
+        os._exit(0)
+    while not diary.exists() or len(diary.read_text().split()) < 1:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert gone(diary.read_text().split())
+
+
+def test_an_interrupt_is_not_taken_for_the_end_of_the_process(tmp_path, whole):
+    def interrupt(case):
+        if case == "02b":
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            run(Toy(trouble=interrupt), tmp_path)
+        assert not (tmp_path / "in_hand").exists()
+    run(Toy(), tmp_path)
+    assert shards(tmp_path) == whole
+
+
+def test_more_workers_than_there_is_memory_for_are_refused_before_any_is_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "installed", lambda: 8 << 30)
+    with pytest.raises(ValueError, match=r"jobs must leave each worker 256 MB of memory, and 1000 would have 6 MB each; as many jobs as there are cores"):
+        run(Toy(), tmp_path / "run", Processes(1000))
+    assert not (tmp_path / "run").exists()
+
+
 # --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+def dask(*words):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def another(address, place):
+    """One more worker."""
+    return dask("worker", address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(place))
 
 
 @pytest.fixture
@@ -290,14 +444,10 @@ def cluster(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
-    begun = [subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", address.rsplit(":", 1)[1], "--no-dashboard", "--no-show"], env=env, **quiet)]
-    begun += [subprocess.Popen([*dask, "worker", address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard",
-                                "--local-directory", str(tmp_path / f"w{i}")], env=env, **quiet) for i in range(2)]
-    yield address, begun[1:]
-    for process in reversed(begun):
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", address.rsplit(":", 1)[1], "--no-dashboard", "--no-show")
+    workers = [another(address, tmp_path / f"w{i}") for i in range(2)]
+    yield address, workers
+    for process in (*workers, scheduler):
         process.kill()
         process.wait()
 
@@ -325,6 +475,47 @@ def test_a_cluster_gives_the_same_bytes_and_its_lost_workers_blocks_are_done_by_
     assert not failures(store)
 
 
+def test_a_cluster_can_be_used_again_after_an_interrupt_and_loses_all_of_its_workers_in_between(tmp_path, whole, cluster, monkeypatch):
+    address, workers = cluster
+    put = Store.put
+
+    def interrupted(self, block, shard):
+        put(self, block, shard)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(Toy(), tmp_path / "run", Dask(address))
+    begun = tmp_path / "begun"
+
+    def slow(case):
+        begun.touch()
+        time.sleep(0.2)
+
+    def replaced():
+        while not begun.exists():
+            time.sleep(0.02)
+        for worker in workers:
+            worker.kill()
+        workers.append(another(address, tmp_path / "new"))
+
+    killer = threading.Thread(target=replaced)
+    killer.start()
+    store = run(Toy(trouble=slow), tmp_path / "run", Dask(address))
+    killer.join()
+    assert shards(tmp_path / "run") == whole
+    assert not failures(store)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://nowhere", "tcp://127.0.0.1:22x", "tcp://", "", 5])
+def test_what_is_no_address_is_told_at_once(address):
+    with pytest.raises(ValueError, match="scheduler must be an address such as tcp://10"):
+        Dask(address)
+    with pytest.raises(ValueError, match="a scheduler has workers of its own: leave workers=2 out"):
+        Dask("tcp://10.0.0.1:8786", workers=2)
+
+
 def test_the_cluster_of_this_machine_listens_to_this_machine_alone(tmp_path):
     psutil = pytest.importorskip("psutil")
     seen = set()
@@ -347,7 +538,7 @@ def test_a_scheduler_that_is_not_there_is_one_clear_error(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("make", "message"), [(lambda: Processes(0), "jobs must be"), (lambda: Processes(2, seconds=0), "--timeout"), (lambda: Dask(workers="2"), "jobs must be"),
-                                               (lambda: Dask(seconds=float("nan")), "--timeout"), (lambda: engine.chosen("dask"), "or an engine")])
+                                               (lambda: Dask(seconds=float("nan")), "--timeout"), (lambda: engine.chosen("dask"), "an engine of whytrust")])
 def test_engines_refuse_what_cannot_be(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -180,13 +180,13 @@ class CheckedModel:
             return ask()
         except Refused:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise (RanOut if ran_out(error) else ValueError)(
                 f"{self.name} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs ("
                 f"{_kind(batch)}); it must accept such a batch and return one row of scores for each input"
                 f"{self._hint(batch, error)}") from error
 
-    def _hint(self, batch: Batch, error: Exception) -> str:
+    def _hint(self, batch: Batch, error: BaseException) -> str:
         """What to try where a net was given images of a shape that it does not take."""
         if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension|axis|axes", str(error)):
             return ""

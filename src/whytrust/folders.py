@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from whytrust import shards
+from whytrust import limits, shards
 from whytrust.shards import NAME, OF_A_SEAL, Block, Seal, checksum, plain
 
 try:
@@ -21,12 +21,18 @@ try:
 except ImportError:  # Windows: two runs on one folder are not noticed there
     fcntl = None  # type: ignore[assignment]
 
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 FORMAT = 2
 """Of the folder; a newer one is refused. The first had no packs and no shares, and seals that said less; it is read as well."""
 IDENTITY = ("spec", "seed", "blocks", "hashes")
 """What of a manifest says which run it is; the rest may differ on going on."""
 OWN = {"lock", "sessions.jsonl", "records", "arrays", "packs", "in_hand"}
 """What a run makes besides its manifest, and pages of it."""
+REMEDY = {errno.EFBIG: "raise the limit on the size of files", errno.EROFS: "make the folder writable",
+          errno.EACCES: "make the folder writable", errno.EPERM: "make the folder writable",
+          errno.ENOSPC: "free space", errno.EDQUOT: "free space", errno.ENOTDIR: "choose another folder (out=, --out, --run)"}
+DAMAGE = (errno.ENOENT, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+"""Errors of reading that are about what is read; others are the machine's trouble, and no damage."""
 ANEW = "give the run's command again, which writes it anew"
 
 
@@ -37,21 +43,37 @@ def opened(path: Path) -> BinaryIO:
     return open(path, "rb")
 
 
-def read(path: Path) -> bytes:
-    """All of a file."""
+def read(path: Path, most: int = limits.RUN) -> bytes:
+    """All of a file; one that is larger than any run writes is damage, and not read."""
     try:
         with opened(path) as file:
+            if os.fstat(file.fileno()).st_size > most:
+                raise ValueError(f"it is larger than {most >> 20} MB")
             return file.read()
     except OSError as error:  # a disk that fails while it is read does not say of what
         error.filename = error.filename or str(path)
         raise
 
 
+def refuse_trouble(why: Exception) -> None:
+    """The machine's trouble is no damage of what is read."""
+    if isinstance(why, OSError | MemoryError) and getattr(why, "errno", 0) not in DAMAGE:
+        raise why
+
+
+def cannot_write(what: str, folder: Path, kept: str, error: OSError) -> OSError:
+    """An error of writing that says what is safe and how to go on."""
+    told = OSError(f"{what} could not be written to {folder} ({error.strerror or error}); {kept}, nothing is lost: "
+                   f"{REMEDY.get(error.errno or 0, 'see to that')} and give the same command again")
+    told.errno = error.errno
+    return told
+
+
 def put(path: Path, pieces: Iterable[bytes], lasting: bool = True) -> None:
     """Write a file so that it is there whole or not at all; where it must be `lasting`, even where the power fails."""
     part = path.with_name(f"{path.name}.part")
     try:
-        with open(part, "wb") as file:
+        with open(part, "wb", opener=_here) as file:
             for piece in pieces:
                 file.write(piece)
             if lasting:
@@ -64,6 +86,19 @@ def put(path: Path, pieces: Iterable[bytes], lasting: bool = True) -> None:
         raise
     if lasting:
         sync(path.parent)
+
+
+def _here(path: str, flags: int) -> int:
+    """Opens a file, and none that a link in its place leads to."""
+    return os.open(path, flags | NOFOLLOW, 0o666)
+
+
+def refuse_links(folder: Path) -> None:
+    """A folder may come from somebody else, and what is written there would be written wherever a link leads."""
+    for name in ("manifest.json", *sorted(OWN)):
+        if (folder / name).is_symlink():
+            raise ValueError(f"{folder / name} is a link, and a run has none; delete it and give the same command again, or "
+                             "choose another folder (out=, --out, --run)")
 
 
 def sync(folder: Path) -> None:
@@ -138,7 +173,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         newer, why = False, f"{type(error).__name__}: {error}"
     if why:
         raise ValueError(f"{path} is damaged, or not of a run ({why:.200}); put it back from a copy, or delete it and {ANEW}, "
-                         "or choose another folder (out=, --out)")
+                         "or choose another folder (out=, --out, --run)")
     if newer:
         raise ValueError(f"{folder} was written by a newer whytrust (format {held['format']}, this one knows {FORMAT}); "
                          "update whytrust to read or continue it")
@@ -151,7 +186,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def refuse_foreign(folder: Path, identity: str) -> bool:
     """Never fill a folder that holds something else. Whether it holds results of this run and has lost its manifest."""
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"a run is a folder, {folder} is a file; choose another folder (out=, --out)")
+        raise NotADirectoryError(f"a run is a folder, {folder} is a file; choose another folder (out=, --out, --run)")
     names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if "manifest.json" in names:
         return False
@@ -162,7 +197,7 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
             return True
     if names:
         raise ValueError(f"{folder} holds {min(names)} and no run (no manifest.json); choose another folder "
-                         "(out=, --out) or an empty one")
+                         "(out=, --out, --run) or an empty one")
     return False
 
 
@@ -194,7 +229,10 @@ def _lock_says(folder: Path) -> bytes:
 
 def locked(folder: Path) -> int:
     """The lock's file, which is this process's until it is closed or the process ends, however it ends."""
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | NOFOLLOW | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise ValueError(f"{folder / 'lock'} is no plain file; delete it and give the same command again")
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -80,10 +80,23 @@ class Journal:
         other = changes(self.here, there)
         return [f"part of it was made elsewhere ({other}): the last digits may differ"] if other else []
 
+    def _in_hand(self) -> tuple[str, int]:
+        """Which block a session that ended without a word had in hand, and how often that happened."""
+        name, _, times = self._read(self.in_hand).decode("ascii", errors="replace").partition(" ")
+        return (name, int(times)) if times.isdecimal() and len(times) < 9 else ("", 0)
+
+    def cut_short(self) -> str:
+        """What is to be said of a session that ended in the middle of a block, in words; empty where none did."""
+        name, times = self._in_hand()
+        if not times:
+            return ""
+        return (f"the process ended while it worked on block {name}, {times} time{'s' if times > 1 else ''} now: after the "
+                "second time a worker process does it, which can be lost; with --jobs or --timeout workers do every block")
+
     def taken_up(self, block: Block) -> int:
         """Note that a block is in hand; how often it has been without getting done, this time included."""
-        name, _, times = self._read(self.in_hand).decode(errors="replace").partition(" ")
-        number = int(times) + 1 if name == block.id and times.isdecimal() and len(times) < 9 else 1
+        name, times = self._in_hand()
+        number = times + 1 if name == block.id else 1
         folders.put(self.in_hand, [f"{block.id} {number}".encode()], lasting=False)
         return number
 

@@ -32,6 +32,8 @@ WEIGHED = 1 << 16
 """Parts of one input that are hidden one by one or fitted together; gradients have no such limit."""
 VIEW = GIB
 """Bytes of all arrays together that an explanation shows its input by."""
+RUN = 2 * GIB
+"""Bytes of a manifest, or of the records of one block, in the folder of a run; a manifest of ten million cases has a tenth."""
 SPEC = MIB
 """Bytes of a .toml file."""
 KEYS = 16

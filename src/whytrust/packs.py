@@ -115,6 +115,8 @@ class Pack:
         """Where each part is; an error where the last line cannot be believed, or is of another run."""
         with opened_file(self.records) as file:
             size, back = file.seek(0, os.SEEK_END), FOOT
+            if size > 2 * LARGEST:
+                raise ValueError("it is larger than any pack")
             while True:
                 file.seek(max(size - back, 0))
                 tail = file.read()
@@ -155,7 +157,7 @@ class Pack:
         if deeply and self.arrays.exists():
             with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
                 for seal in seals:
-                    seal.check(archive.read(seal.block))
+                    seal.check(_entry(archive, seal.block))
         elif deeply:
             for seal, (_, path) in zip(seals, files, strict=True):
                 seal.check(read(path))
@@ -185,7 +187,7 @@ class Pack:
     def arrays_of(self, block: Block) -> bytes:
         """The arrays of a block, as they were in its shard."""
         with opened_file(self.arrays) as file, zipfile.ZipFile(file) as archive:
-            return archive.read(block.id)
+            return _entry(archive, block.id)
 
     def salvaged(self, run: str) -> dict[str, bytes]:
         """The records' shards of those blocks of which every line is whole, as they were before they were packed."""
@@ -218,7 +220,7 @@ class _Part:
         self._step()
 
     def _step(self) -> None:
-        line = self.file.readline() if self.left > 0 else b""
+        line = self.file.readline(self.left) if self.left > 0 else b""
         self.left -= len(line)
         self.ahead = opened(line) if line else b""
         self.case = whose(self.ahead)[0]
@@ -228,6 +230,14 @@ class _Part:
         text = self.ahead
         self._step()
         return text
+
+
+def _entry(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A block's arrays; packs do not compress them again, so one that would unpack is not of a pack."""
+    told = archive.getinfo(name)
+    if told.compress_type != zipfile.ZIP_STORED or told.file_size > LARGEST:
+        raise ValueError(f"the arrays of block {name} are not as a pack holds them")
+    return archive.read(name)
 
 
 def _stored(shards: Iterable[tuple[str, bytes]]) -> bytes:

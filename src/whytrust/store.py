@@ -7,7 +7,6 @@ thousands of cases in a row are done, their shards are put together in packs/.
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -22,8 +21,9 @@ from typing import Any, BinaryIO, TypeVar
 
 from numpy.typing import NDArray
 
-from whytrust import files, folders, packs
+from whytrust import files, folders, limits, packs
 from whytrust.core import near
+from whytrust.folders import refuse_trouble as refuse_trouble
 from whytrust.journal import Journal
 from whytrust.manifests import differences
 from whytrust.packs import Pack
@@ -31,11 +31,6 @@ from whytrust.shards import Block as Block
 from whytrust.shards import Form, Seal, Shard, decode, encode, verified, whole_lines
 from whytrust.shards import Result as Result
 from whytrust.shards import plain as plain
-
-REMEDY = {errno.EFBIG: "raise the limit on the size of files", errno.EROFS: "make the folder writable",
-          errno.EACCES: "make the folder writable", errno.EPERM: "make the folder writable"}
-DAMAGE = (errno.ENOENT, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
-"""Errors of reading that are about what is read; others are the machine's trouble, and no damage."""
 
 T = TypeVar("T")
 
@@ -68,6 +63,7 @@ class Store:
         try:
             with store.telling("the folder"):
                 store.folder.mkdir(parents=True, exist_ok=True)
+                folders.refuse_links(store.folder)
                 store._lock = folders.locked(store.folder)
                 store._begin()
         except BaseException:
@@ -87,10 +83,10 @@ class Store:
             held = folders.read_manifest(self.folder)
             if held.get("study") != self.manifest.get("study"):
                 raise ValueError(f"{self.folder} holds a run of another kind, {held.get('study')!r}, and this is one of "
-                                 f"{self.manifest.get('study')!r}; choose another folder (out=, --out)")
+                                 f"{self.manifest.get('study')!r}; choose another folder (out=, --out, --run)")
             if held["identity"] != self.manifest["identity"]:
                 raise ValueError(f"{self.folder} holds a run of another spec: {differences(held, self.manifest)}; "
-                                 "choose another folder (out=, --out), or delete it")
+                                 "choose another folder (out=, --out, --run), or delete it")
             self.manifest = held
             self.form = Form(held["identity"], tuple(held.get("shares", ())))
         else:
@@ -320,10 +316,7 @@ class Store:
                                         "on; put it back, or give the same command again to begin anew") from error
             raise
         except OSError as error:
-            told = OSError(f"{what} could not be written to {self.folder} ({error.strerror or error}); {self.kept()}, nothing "
-                           f"is lost: {REMEDY.get(error.errno or 0, 'free space')} and give the same command again")
-            told.errno = error.errno
-            raise told from error
+            raise folders.cannot_write(what, self.folder, self.kept(), error) from error
 
     # --- the folder ---------------------------------------------------------------------------------------------------
 
@@ -370,7 +363,7 @@ class Store:
                 if len(archive.namelist()) != seal.arrays or seal.size not in (None, arrays.stat().st_size):
                     raise ValueError(f"it had {seal.arrays} arrays, there are {len(archive.namelist())}, or others")
             if self._lock is not None:
-                seal.check(folders.read(arrays))
+                seal.check(folders.read(arrays, limits.ARRAY))
         except Exception as why:  # of bytes that are no zip file, zipfile raises nearly anything
             refuse_trouble(why)
             if self._lock is None and not records.exists():
@@ -394,12 +387,6 @@ class Store:
         if problem not in self._told:
             self._told.add(problem)
             self.problems.append(problem)
-
-
-def refuse_trouble(why: Exception) -> None:
-    """The machine's trouble is no damage of what is read."""
-    if isinstance(why, OSError | MemoryError) and getattr(why, "errno", 0) not in DAMAGE:
-        raise why
 
 
 def _some(names: Sequence[str]) -> str:

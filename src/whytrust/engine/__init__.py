@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from whytrust.engine.dask import Dask as Dask
@@ -35,16 +35,22 @@ def run(study: Study, folder: str | Path, jobs: Jobs = 1, label: str = "auditing
     """
     engine = chosen(jobs)
     blocks = list(study.blocks())
-    with closing(Store.create(folder, {**study.manifest(), "blocks": blocks})) as store:
+    settled = engine.settled(study)
+    with ExitStack() as stack:
+        if settled.worker is not None:
+            stack.callback(settled.worker.close)
+        store = stack.enter_context(closing(Store.create(folder, {**settled.manifest, "blocks": blocks})))
         done = store.finished()
         left = [block for block in blocks if block.id not in done]
         cases, to_do = (sum(len(block.cases) for block in some) for some in (blocks, left))
         for told in store.problems:
             _say(told)
         heard = len(store.problems)
+        if left and (cut_short := store.journal.cut_short()):
+            _say(cut_short)
         progress = CaseProgress(label, cases, cases - to_do, min(engine.workers, max(len(left), 1)))
         with progress:
-            work = engine.run(study, store, left, progress)
+            work = engine.run(settled.study, store, left, progress, settled.worker)
             with closing(work):  # on an error or an interrupt the workers are stopped now, not when memory is tidied
                 for one in work:
                     _note(store, progress, (*one.notes, *store.journal.elsewhere(one.surroundings)))  # before it counts as done

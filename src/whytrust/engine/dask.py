@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from whytrust.core import need
-from whytrust.engine.engines import OnCalls, check_seconds, check_workers
+from whytrust.engine.engines import OnCalls, Settled, check_seconds, check_workers, settled_apart
 from whytrust.engine.supervised import Limits, NoWorker, Supervised, pickled
 from whytrust.engine.work import Done, Study, failed
 from whytrust.shards import Block, Form, encode
@@ -55,7 +55,15 @@ class Dask:
         if self.workers != 1:
             raise ValueError(f"a scheduler has workers of its own: leave workers={self.workers} out")
 
-    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
+    def settled(self, study: Study) -> Settled:
+        """Asked in a process of its own on this machine, which has the inputs."""
+        found = settled_apart(study, Limits.shared(1, self.seconds))
+        if found.worker is not None:
+            found.worker.close()
+        return replace(found, worker=None)
+
+    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls,
+            first: Supervised | None = None) -> Generator[Done, None, None]:
         """The blocks in the order they get done."""
         distributed = need("distributed", "dask")
         if not blocks:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from whytrust.engine.supervised import TRIES, Limits, NoWorker, Stopped, Supervised, pickled
+from whytrust.engine.supervised import TRIES, Limits, Lost, NoWorker, Stopped, Supervised, pickled
 from whytrust.engine.work import Done, Study, attempt
 from whytrust.engine.worker import OFTEN
-from whytrust.shards import Block
+from whytrust.shards import PLAIN, Block
 from whytrust.store import Store
 
 OnCalls = Callable[[int], None]
+LEAST = 256 << 20
+"""Bytes of memory without which no worker can load anything."""
 
 
 class Engine(Protocol):
@@ -26,9 +29,54 @@ class Engine(Protocol):
         """How many blocks are worked on at once, as far as that is known."""
         ...
 
-    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
+    def settled(self, study: Study) -> Settled:
+        """What the study says that it is, before there is a folder for it."""
+        ...
+
+    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls,
+            first: Supervised | None = None) -> Generator[Done, None, None]:
         """Every block, as it gets done; at most a few are held at a time, so that memory stays flat."""
         ...
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A study, what it says that it is, and the worker process that was asked, where one was."""
+
+    study: Study
+    manifest: Mapping[str, Any]
+    worker: Supervised | None = None
+
+
+SHIFTS = 4
+"""How often a study may ask about other inputs where those that it asked about hang the model, or end it."""
+
+
+def settled_apart(study: Study, limits: Limits) -> Settled:
+    """Asked in a process of its own: the model may hang on the inputs that it is asked about, or end the process.
+
+    Then others are asked; the same ones each time the command is given.
+    """
+    told, inputs = "", sum(len(block.cases) for block in study.blocks())
+    shifts = range(SHIFTS if hasattr(study, "shifted") else 1)
+    for by in shifts:
+        shifted: Any = study.shifted(by) if by else study  # type: ignore[attr-defined]
+        try:
+            worker = Supervised(pickled(shifted), PLAIN, limits)
+        except TypeError:  # it cannot be sent: whoever needs workers says so
+            return Settled(study, study.manifest())
+        try:
+            return Settled(shifted, worker.manifest(inputs), worker)
+        except NoWorker:  # nor opened there
+            return Settled(study, study.manifest(), worker)
+        except Lost as lost:
+            told = str(lost)
+            worker.close()
+        except BaseException:
+            worker.close()
+            raise
+    raise ValueError(f"the model must answer for some of the inputs before a run is begun, and did not, though others were "
+                     f"asked about {len(shifts) - 1} times ({told}); look at the first inputs, or give more time (--timeout)")
 
 
 @dataclass(frozen=True)
@@ -41,7 +89,12 @@ class Here:
 
     workers: int = 1
 
-    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
+    def settled(self, study: Study) -> Settled:
+        """Asked in this process."""
+        return Settled(study, study.manifest())
+
+    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls,
+            first: Supervised | None = None) -> Generator[Done, None, None]:
         """The blocks in their order."""
         for block in blocks:
             with store.telling("which block is in hand"):
@@ -77,13 +130,28 @@ class Processes:
         check_workers(self.workers)
         check_seconds(self.seconds)
 
-    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls) -> Generator[Done, None, None]:
-        """The blocks in the order they get done."""
+    def settled(self, study: Study) -> Settled:
+        """Asked in a worker process, under the same limits as cases."""
+        return settled_apart(study, self._limits())
+
+    def _limits(self) -> Limits:
+        limits = Limits.shared(self.workers, self.seconds)
+        if limits.memory is not None and limits.memory < LEAST:
+            raise ValueError(f"jobs must leave each worker {LEAST >> 20} MB of memory, and {self.workers} would have "
+                             f"{limits.memory >> 20} MB each; as many jobs as there are cores ({os.cpu_count()} here) are best")
+        return limits
+
+    def run(self, study: Study, store: Store, blocks: Sequence[Block], on_calls: OnCalls,
+            first: Supervised | None = None) -> Generator[Done, None, None]:
+        """The blocks in the order they get done; `first` is a worker that has the study already."""
         if not blocks:
             return
-        number = min(self.workers, len(blocks))
-        data, limits = pickled(study), Limits.shared(self.workers, self.seconds)
-        crew = _Crew([Supervised(data, store.form, limits) for _ in range(number)], iter(blocks))
+        data, limits = pickled(study), self._limits()
+        workers = [*([first] if first is not None else ())]
+        workers += [Supervised(data, store.form, limits) for _ in range(min(self.workers, len(blocks)) - len(workers))]
+        for worker in workers:
+            worker.form = store.form
+        crew = _Crew(workers, iter(blocks))
         with closing(crew):
             crew.begin()
             for _ in blocks:
@@ -169,7 +237,7 @@ def chosen(jobs: Any) -> Engine:
 def check_workers(jobs: Any) -> None:
     """Refuse what is no number of workers."""
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise ValueError(f"jobs must be a whole number >= 1, or an engine of whytrust.engine, got {jobs!r}")
+        raise ValueError(f"jobs must be a whole number >= 1 (or, in Python, an engine of whytrust.engine), got {jobs!r}")
 
 
 def check_seconds(seconds: Any) -> None:

@@ -31,6 +31,8 @@ TRIES = 2
 BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from whytrust.engine.worker import main; main()"
 WATCH = 0.2
 """Seconds between two looks at a worker that is silent."""
+SETTLING = 60.0
+"""Seconds in which a study must say what it is, where cases have a limit: it reads all inputs, and asks about some."""
 LOADING = 600.0
 """Seconds that loading a study may take at the least, where cases have a limit."""
 SHARE = 0.8
@@ -82,7 +84,13 @@ class Supervised:
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed, self._failed, self._weighed = False, 0, 0.0
+        self._hopeless: NoWorker | None = None
         self._notes: tuple[str, ...] = ()
+
+    def manifest(self, inputs: int) -> dict[str, Any]:
+        """What the study says that it is; Lost where the model, which it asks about some inputs, hangs or ends the worker."""
+        found: dict[str, Any] = self._ask("manifest", Block("", ()), 1, SETTLING + 0.02 * inputs)
+        return found
 
     def do(self, block: Block) -> Done:
         """A block, whatever happens to those who work on it."""
@@ -111,12 +119,12 @@ class Supervised:
             notes += more
         return Done(block, encode(block, found, self.form), 0, (*notes, *self._notes), self.surroundings)
 
-    def _ask(self, kind: str, block: Block, pieces: int) -> Any:
-        """What the worker answers; Lost where it does not."""
+    def _ask(self, kind: str, block: Block, pieces: int, more: float = 0.0) -> Any:
+        """What the worker answers; Lost where it does not, in the time for its cases and some `more`."""
         process = self._begun()
-        allowed = float("inf") if self.limits.seconds is None else self.limits.seconds * len(block.cases)
+        allowed = float("inf") if self.limits.seconds is None else self.limits.seconds * len(block.cases) + more
         since = time.monotonic()
-        self._tell((kind, block, pieces))
+        self._tell((kind, block, pieces, self.form))
         while True:
             word, *rest = self._heard(process)
             if word == "calls":
@@ -132,7 +140,8 @@ class Supervised:
                 return found
             if time.monotonic() - since > allowed:  # also of a worker that has much to say
                 self._end()
-                raise Lost(f"it took longer than {allowed:g} s, {self.limits.seconds:g} a case", late=True)
+                each = f", {self.limits.seconds:g} for each of {len(block.cases)}" if len(block.cases) > 1 else ""
+                raise Lost(f"it took longer than {allowed:g} s{each}", late=True)
 
     def _heard(self, process: subprocess.Popen[bytes]) -> Any:
         """The next answer; ("silence",) where there is none yet, Lost where none can come any more."""
@@ -173,6 +182,8 @@ class Supervised:
             return GONE
 
     def _begun(self) -> subprocess.Popen[bytes]:
+        if self._hopeless is not None:
+            raise self._hopeless
         if self._process is not None and self._process.poll() is None:
             return self._process
         process = subprocess.Popen([sys.executable, "-c", BEGIN, *map(os.path.abspath, sys.path)], stdin=subprocess.PIPE,
@@ -183,7 +194,6 @@ class Supervised:
             self._end()
             raise Stopped
         threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True).start()
-        self._tell(self.form)
         self._tell_pickled(self.study)
         allowed = float("inf") if self.limits.seconds is None else max(LOADING, 10 * self.limits.seconds)
         since = time.monotonic()
@@ -195,11 +205,13 @@ class Supervised:
         except Lost as gone:  # before it had begun with any block, which so is not to blame
             self._failed += 1
             if self._failed > TRIES:
-                raise NoWorker(f"{gone}, {self._failed} times, while it loaded the study") from gone
+                self._hopeless = NoWorker(f"{gone}, {self._failed} times, while it loaded the study")
+                raise self._hopeless from gone
             return self._begun()
         if answer[0] == "unreadable":
             self.close()
-            raise NoWorker(answer[1])
+            self._hopeless = NoWorker(answer[1])
+            raise self._hopeless
         self.surroundings, self._failed = answer[1], 0
         return process
 

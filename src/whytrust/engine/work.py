@@ -30,6 +30,8 @@ class Study(Protocol):
         """All of the work, the same each time."""
         ...
 
+    # A study may also have `shifted(by)`: the same study, which asks the model about other inputs to say what it is.
+
     def work(self, block: Block, on_calls: Callable[[int], None]) -> Iterable[Result]:
         """One result for each case of a block; `on_calls` may be told of each model call."""
         ...

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from whytrust.engine.work import Study, attempt, results
+from whytrust.engine.work import Study, attempt, results, single_threaded
 from whytrust.memory import keep_freed, resident
 from whytrust.shards import Block, Form
 from whytrust.surroundings import surroundings
@@ -65,10 +65,10 @@ def main() -> None:
     keep_freed()
     end_with_parent()
     waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    study, form = _opened(tasks, answers)
+    study = _opened(tasks, answers)
     threading.Thread(target=_listen, args=(tasks, waiting), daemon=True).start()
     while True:
-        kind, block, pieces = waiting.get()
+        kind, block, pieces, form = waiting.get()
         on_calls = _Calls(answers)
         answer = _answer(kind, study, block, form, on_calls, pieces)
         with on_calls.telling:  # a thread that the work left behind may still have something to say
@@ -91,22 +91,26 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
-def _opened(tasks: BinaryIO, answers: BinaryIO) -> tuple[Study, Form]:
-    """The first two messages: how results are written, and the study."""
+def _opened(tasks: BinaryIO, answers: BinaryIO) -> Study:
+    """The study, which is the first message."""
     try:
-        messages = received(tasks)
-        form: Form = next(messages)
-        study: Study = next(messages)
+        study: Study = next(received(tasks))
     except StopIteration:
         sys.exit(1)
     except Exception as error:
         send(answers, ("unreadable", f"{type(error).__name__}: {error}"))
         sys.exit(1)
     send(answers, ("ready", surroundings()))
-    return study, form
+    return study
 
 
 def _answer(kind: str, study: Study, block: Block, form: Form, on_calls: _Calls, pieces: int) -> Any:
+    if kind == "manifest":
+        try:
+            with single_threaded():
+                return "manifest", study.manifest(), 0, resident()
+        except Exception as error:
+            return "mistake", error if _travels(error) else RuntimeError(f"{type(error).__name__}: {error}")
     if kind == "case":
         found, notes = results(study, block, on_calls, pieces)
         return "results", (found, notes), on_calls.left, resident()

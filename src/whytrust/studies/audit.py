@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -28,7 +28,8 @@ from whytrust.measures.case import Answers
 from whytrust.question import Question
 from whytrust.studies import judged_cases, sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
-from whytrust.studies.data import Data, Item, check_classes, sources
+from whytrust.studies.data import Data, Item, check_classes, sources, spread
+from whytrust.studies.described import code_of
 
 BLOCK = 16
 """Inputs that are worked on together: nets round differently in batches of other sizes, so this is fixed by the study."""
@@ -68,8 +69,13 @@ class AuditStudy:
     domain: str = "image"
     attacked: CheckedModel | None = None
     by_source: bool = False  # a block is all inputs of one source, which are attacked as one
+    shift: int = 0  # which inputs the model is asked about to say which one it is
     metrics: tuple[Any, ...] = ()  # of explanations, judged beside the trials
     admissions: tuple[Mapping[str, Any], ...] = ()  # whether each of them may crown a winner, and why
+
+    def shifted(self, by: int) -> AuditStudy:
+        """The same study, that asks the model about other inputs to say which model it is."""
+        return replace(self, shift=by)
 
     # --- what a run is --------------------------------------------------------------------------------------------
 
@@ -78,7 +84,8 @@ class AuditStudy:
         _ = self._truths  # classes that are not the model's are told before anything is done
         judged = {"judged": judged_cases.RECORDS} if self.metrics else {}
         return {"format": FORMAT, "study": "audit", "spec": {**(self.spec or {}), **judged}, "seed": self.seed,
-                "hashes": {"inputs": self._digests(), "model": self.fingerprint(), "background": self._background()},
+                "hashes": {"inputs": self._digests(), "model": self.fingerprint(), "background": self._background(),
+                           **code_of(self.model)},
                 "shares": list(self.explainers),
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),
@@ -109,9 +116,9 @@ class AuditStudy:
                 for item in self.data.items}
 
     def fingerprint(self) -> str:
-        """What the model says of the first inputs that can be read, to three digits: another model rarely says the same."""
+        """What the model says of a few inputs that can be read, to three digits: another model rarely says the same."""
         said = []
-        for _, _, scores in islice(self._readable(), ASKED):
+        for _, _, scores in islice(self._readable(), 1 if self.shift else ASKED):
             label = int(self.model.labels(scores[None])[0])  # a regressor has none, and says so
             said.append(f"{label}: {' '.join(f'{score:.2e}' for score in scores[:64])}")
         return hashlib.blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
@@ -122,7 +129,7 @@ class AuditStudy:
         The others are told as their own failures, when their turn comes.
         """
         errors: list[Exception] = []
-        for item in self.data.items:
+        for item in spread(self.data.items, ASKED, self.shift):
             try:
                 value = self._prepared(item)
                 found = item, value, self.model(self._whole(value, item))[0]

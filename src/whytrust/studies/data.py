@@ -210,6 +210,12 @@ def _source(group: Any) -> str | None:
     return None if missing else str(group)
 
 
+def spread(items: Sequence[Any], some: int, shift: int = 0) -> list[Any]:
+    """The same items in another order: first so many that lie evenly over all of them, then the rest."""
+    places = (np.linspace(0, max(len(items) - 1, 0), some).astype(int) + shift) % max(len(items), 1)
+    return [items[i] for i in dict.fromkeys((*places.tolist(), *range(len(items)))) if i < len(items)]
+
+
 def _digest_of(path: Path) -> str:
     """Of a file's bytes; of one that cannot be read only that it cannot, for it will be recorded as failed."""
     found = hashlib.blake2b(digest_size=8)

@@ -79,6 +79,12 @@ def _content(value: Any) -> bytes:
     return columns + (str(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes())
 
 
+def code_of(*models: CheckedModel) -> dict[str, str]:
+    """What functions that are asked as models do, by their code; other models are told by what they say of some inputs."""
+    plain = [model for model in models if hasattr(model.function, "__code__")]
+    return {f"the code of {model.name}": _hash(str(told(model.function)).encode()) for model in plain}
+
+
 def words(value: Any) -> Any:
     """The same, what is not plain in a line; what is long, by a hash."""
     if isinstance(value, PLAIN):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from whytrust.core import generator
 from whytrust.explanation import Explanation
 from whytrust.shards import Block, Result
 from whytrust.store import Store
-from whytrust.studies.described import told
+from whytrust.studies.data import spread
+from whytrust.studies.described import code_of, told
 
 BLOCK, ASKED = 16, 4
 """Inputs that are kept together, and inputs whose scores stand for a model."""
@@ -36,6 +37,11 @@ class PickStudy:
     parts: Any
     seed: int
     options: Mapping[str, Any]
+    shift: int = 0  # which inputs the models are asked about to say which they are
+
+    def shifted(self, by: int) -> PickStudy:
+        """The same study, that asks the models about other inputs to say which they are."""
+        return replace(self, shift=by)
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
@@ -43,7 +49,8 @@ class PickStudy:
                     "models": [model.name for model in self.models], "explainer": told(self.explainer), "target": self.target,
                     "parts": told(self.parts), "options": told(dict(self.options))},
                 "hashes": {"inputs": _hash([self._content(item) for item in self.items]),
-                           **{f"what {model.name} says of the first inputs": self._said(model) for model in self.models}},
+                           **{f"what {model.name} says of some inputs": self._said(model) for model in self.models},
+                           **code_of(*self.models)},
                 "about": {"inputs": len(self.items)}}
 
     def _content(self, item: Any) -> str:
@@ -56,18 +63,18 @@ class PickStudy:
         return str(told(item))
 
     def _said(self, model: CheckedModel) -> str:
-        """Its scores of the first inputs that can be read, to three digits."""
+        """Its scores of a few inputs that can be read, to three digits."""
         said: list[str] = []
         given = {name: value for name, value in self.options.items() if name in {
             name for names in reading.OPTIONS.values() for name in names}}
-        for item in self.items:
+        for item in spread(self.items, ASKED, self.shift):
             try:
                 cut = reading.cut(item, self.parts, model.layout, reading.prepare(dict(given)), model.reads)
                 scores = model(cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(self.seed)))[0]
             except (ValueError, TypeError, OSError):  # it is told as its own failure, when its turn comes
                 continue
             said.append(" ".join(f"{score:.2e}" for score in scores[:64]))
-            if len(said) == ASKED:
+            if len(said) == (1 if self.shift else ASKED):
                 break
         return _hash(said)
 
@@ -106,4 +113,4 @@ def explained(store: Store, models: int, inputs: int) -> tuple[list[list[Explana
 
 
 def _hash(texts: Sequence[str]) -> str:
-    return hashlib.blake2b("\n".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(json.dumps(list(texts)).encode(), digest_size=8).hexdigest()
