@@ -19,7 +19,7 @@ import pytest
 import whytrust as wt
 from toy import Toy, shards
 from whitebox import soak
-from whytrust import engine, integrity, journal
+from whytrust import engine, integrity, journal, memory
 from whytrust.engine import Dask, Here, Processes, run
 from whytrust.memory import sparing
 from whytrust.store import Store
@@ -255,6 +255,72 @@ def test_notes_are_added_line_by_line_and_one_that_is_cut_off_costs_no_other(tmp
     store.journal.note("after")
     assert elsewhere.read_text() == "mine\n"
     assert store.journal.notes() == ["after"]
+
+
+def test_notes_are_kept_before_the_block_that_they_are_of_counts_as_done(tmp_path, monkeypatch):
+    def halves(case):
+        if case == "01a":
+            memory._SPARE.get().listener("memory ran out")
+
+    put = Store.put
+
+    def gone(self, block, shard):
+        if block.id == "01":
+            raise KeyboardInterrupt
+        put(self, block, shard)
+
+    monkeypatch.setattr(Store, "put", gone)
+    with pytest.raises(KeyboardInterrupt):
+        run(Toy(trouble=halves), tmp_path)
+    assert Store.open(tmp_path).journal.notes() == ["memory ran out"]
+
+
+def test_what_is_found_out_while_a_run_goes_on_is_said_and_kept(tmp_path, capsys):
+    def delete(case):
+        if case == "03a":
+            (tmp_path / "lock").unlink()
+
+    run(Toy(trouble=delete), tmp_path)
+    told = "the lock was deleted while this run went on: it was made again"
+    assert told in capsys.readouterr().err
+    assert Store.open(tmp_path).journal.notes() == [told]
+
+
+def test_a_session_that_ended_without_a_word_is_told_on_going_on(tmp_path, capsys):
+    def die(case):
+        if case == "02a":
+            os._exit(7)
+
+    child = os.fork()
+    if child == 0:
+        run(Toy(trouble=die), tmp_path)
+    os.waitpid(child, 0)
+    run(Toy(), tmp_path)
+    assert "the process ended while it worked on block 02, 1 time now: after the second time a worker process does it" in capsys.readouterr().err
+
+
+def test_a_forest_that_adds_up_its_trees_as_they_come_gives_the_same_bytes(tmp_path):
+    from sklearn.ensemble import RandomForestClassifier
+
+    rows = np.random.default_rng(0).normal(size=(300, 6))
+    forest = RandomForestClassifier(60, n_jobs=4, random_state=0).fit(rows, rows[:, 0] + 0.3 * rows[:, 1] > 0)
+    with engine.single_threaded():
+        assert len({forest.predict_proba(rows).tobytes() for _ in range(30)}) == 1
+
+
+def test_another_model_is_another_run_also_where_it_differs_on_later_inputs_alone(tmp_path):
+    texts = [f"text number {i}" for i in range(40)]
+
+    def first(batch):
+        return np.array([[len(t), 20.0] for t in batch])
+
+    def second(batch):
+        return np.array([[len(t) + 5 * ("17" in t), 20.0] for t in batch])
+
+    wt.pick(first, texts, budget=1, samples=20, out=tmp_path)
+    with pytest.raises(ValueError, match="holds a run of another spec"):
+        wt.pick(second, texts, budget=1, samples=20, out=tmp_path)
+    wt.pick(first, texts, budget=1, samples=20, out=tmp_path)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

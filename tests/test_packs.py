@@ -307,3 +307,73 @@ def test_arrays_are_stored_as_they_are_and_a_hostile_pack_is_no_way_out_of_the_f
     store.finished()
     store.close()
     assert not list(tmp_path.parent.rglob("escaped"))
+
+
+@pytest.mark.parametrize("harm", ["flipped", "share", "cut", "gone", "arrays"])
+def test_a_block_that_is_damaged_before_it_is_packed_is_not_sealed_in_and_is_done_again(tmp_path, small, harm):
+    filled(tmp_path / "whole")
+    store = Store.create(tmp_path / "run", MANIFEST)
+    store.finished()
+    for block in BLOCKS[:2]:
+        store.write(block, map(result, block.cases))
+    path = tmp_path / "run" / ("arrays/01.npz" if harm == "arrays" else "records/01.jsonl")
+    data = path.read_bytes()
+    changed = {"flipped": data.replace(b'"k": [1', b'"k": [7', 1), "share": data.replace(b'"of": "lime"', b'"of": "lame"', 1), "cut": data[:-9], "arrays": data[:40] + b"?" + data[41:]}
+    path.unlink() if harm == "gone" else path.write_bytes(changed[harm])
+    store.write(BLOCKS[2], map(result, BLOCKS[2].cases))
+    (told,) = store.problems
+    assert told.startswith("a block of packs/00000.jsonl was damaged or deleted after it was written (")
+    assert "give the run's command again, which does that block anew" in told
+    store.close()
+    again = Store.create(tmp_path / "run", MANIFEST)
+    done = again.finished()
+    assert done == {"00", "02"}
+    for block in BLOCKS:
+        if block.id not in done:
+            again.write(block, map(result, block.cases))
+    again.close()
+    assert integrity.check(again).fingerprint == integrity.check(Store.open(tmp_path / "whole")).fingerprint
+
+
+def test_a_pack_whose_line_was_damaged_before_it_was_sealed_is_found_on_going_on(tmp_path, small, monkeypatch):
+    """Its parts have their checksums, and a line in one has not."""
+    monkeypatch.setattr(packs.shards, "verified", lambda block, data: packs.Seal.read(packs.opened(data.splitlines()[-1])))
+    harmed = packs.packed
+    monkeypatch.setattr(packs, "packed", lambda found, form: harmed([data.replace(b'"k": [1', b'"k": [7', 1) for data in found], form))
+    filled(tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setattr(packs, "CASES", 5)
+    again = Store.create(tmp_path, MANIFEST)
+    assert again.finished() < {block.id for block in BLOCKS}
+    again.close()
+
+
+@pytest.mark.parametrize("ask", ["record", "arrays", "check", "finished"])
+def test_who_asks_for_a_block_while_it_is_packed_misses_nothing(tmp_path, small, monkeypatch, ask):
+    """The pack is made, and the single files taken away, between a reader's first look for a pack and its look for them."""
+    store = Store.create(tmp_path, MANIFEST)
+    store.finished()
+    for block in BLOCKS[:2]:
+        store.write(block, map(result, block.cases))
+    reader, exists, late = Store.open(tmp_path), Path.exists, [True]
+
+    def packed_meanwhile(path, *args, **options):
+        found = exists(path, *args, **options)
+        if late[0] and path.name == "00000.jsonl" and path.parent.name == "packs":
+            late[0] = False
+            store.write(BLOCKS[2], map(result, BLOCKS[2].cases))
+        return found
+
+    monkeypatch.setattr(Path, "exists", packed_meanwhile)
+    asked = {"record": lambda: reader.record("00a")["case"] == "00a", "arrays": lambda: reader.arrays("00a")["map"].shape == (2, 3),
+             "check": lambda: integrity.check(reader).records >= 3 and not integrity.check(reader).damaged, "finished": lambda: reader.finished() >= {"00", "01"}}
+    assert asked[ask]()
+    assert ask == "arrays" or not late[0]  # who asks for arrays looks for the single file first
+
+
+def test_a_hostile_packs_arrays_do_not_unpack(tmp_path, small):
+    filled(tmp_path)
+    with zipfile.ZipFile(tmp_path / "packs" / "00000.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("00", bytes(1 << 20))
+    with pytest.raises(ValueError, match="not as a pack holds them"):
+        Store.open(tmp_path).arrays("00a")

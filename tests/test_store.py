@@ -402,3 +402,86 @@ def test_plain_leaves_no_numpy_behind():
     told = plain({"a": np.arange(3), "b": (np.float32(0.5), np.nan), 1: np.array(np.inf)})
     assert told == {"a": [0, 1, 2], "b": [0.5, None], "1": None}
     assert type(told["a"][0]) is int
+
+
+# --- folders of somebody else -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["lock", "manifest.json", "sessions.jsonl", "records", "arrays", "packs", "in_hand"])
+def test_a_link_in_a_run_s_folder_is_refused_and_what_it_leads_to_is_left_as_it_is(tmp_path, name):
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    filled(run, BLOCKS[:1])
+    path = run / name
+    if name in ("records", "arrays", "packs"):
+        mine.mkdir()
+        (mine / "letter.part").write_text("dear")
+        for inner in path.iterdir() if path.exists() else ():
+            inner.unlink()
+        if path.exists():
+            path.rmdir()
+    else:
+        mine.write_text("dear")
+        path.unlink(missing_ok=True)
+    path.symlink_to(mine)
+    with pytest.raises(ValueError, match="is a link, and a run has none; delete it and give the same command again, or choose another folder"):
+        Store.create(run, MANIFEST)
+    assert (mine / "letter.part" if mine.is_dir() else mine).read_text() == "dear"
+
+
+def test_a_file_larger_than_any_run_writes_is_not_read(tmp_path, monkeypatch):
+    filled(tmp_path)
+    with open(tmp_path / "records" / "b1.jsonl", "r+b") as file:
+        file.truncate(folders.limits.RUN + 1)  # it has hardly anything in it
+    store = Store.open(tmp_path)
+    assert store.finished() == {"b0", "b2"}
+    assert "block b1 is damaged (it is larger than 2048 MB)" in store.problems[0]
+
+
+def test_a_child_that_a_model_forks_does_not_hold_the_folder_when_the_run_is_gone(tmp_path):
+    read, write = os.pipe()
+    runner = os.fork()
+    if runner == 0:
+        Store.create(tmp_path, MANIFEST)
+        if os.fork() == 0:
+            os.read(read, 1)  # the model's own child stays
+            os._exit(0)
+        os._exit(0)  # the run is gone, however it went
+    os.waitpid(runner, 0)
+    Store.create(tmp_path, MANIFEST).close()
+    os.write(write, b"x")
+
+
+def test_a_lock_that_could_not_be_written_is_let_go(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(folders.os, "ftruncate", lambda *args: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(OSError, match="free space and give the same command again"):
+            Store.create(tmp_path, MANIFEST)
+    Store.create(tmp_path, MANIFEST).close()
+
+
+def test_a_model_that_changes_the_working_directory_takes_the_folder_nowhere(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = Store.create("run", MANIFEST)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.write(BLOCKS[0], map(result, BLOCKS[0].cases))
+    store.close()
+    assert (tmp_path / "run" / "records" / "b0.jsonl").exists()
+
+
+def test_a_folder_inside_a_file_is_told_as_that(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"Not a directory.*choose another folder"):
+        Store.create(tmp_path / "file" / "run", MANIFEST)
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_a_manifest_that_is_deleted_before_much_is_done_is_written_anew(tmp_path, done):
+    filled(tmp_path, BLOCKS[:done])
+    (tmp_path / "manifest.json").unlink()
+    if done:
+        path = tmp_path / "records" / "b0.jsonl"
+        path.write_bytes(path.read_bytes()[:-4] + b"zzz\n")  # and its seal is damaged
+    store = Store.create(tmp_path, MANIFEST)
+    assert "manifest.json was gone: it was written again from this command" in store.problems
+    store.close()

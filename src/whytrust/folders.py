@@ -203,14 +203,13 @@ def refuse_foreign(folder: Path, identity: str) -> bool:
 
 def _none_of_another(folder: Path, identity: str) -> bool:
     """Whether no result in a folder says that it is of another run; what is damaged is found out when it is read."""
-    if not all(entry.name in OWN or entry.name.endswith(".part") or entry.suffix == ".html" for entry in folder.iterdir()):
-        return False
+    runs: set[str | None] = set()
     for path in (path for kind in ("records", "packs") for path in (folder / kind).glob("*.jsonl")):
-        with suppress(ValueError, KeyError, TypeError, OSError):
-            for line in read(path).splitlines():
-                if line.startswith(OF_A_SEAL) and (run := _run_of(line)) is not None and run != identity:
-                    return False
-    return True
+        with suppress(ValueError, OSError):
+            runs |= {_run_of(line) for line in read(path).splitlines() if line.startswith(OF_A_SEAL)}
+    if runs - {None}:
+        return runs <= {None, identity}
+    return all(entry.name in OWN or entry.suffix in (".part", ".html") for entry in folder.iterdir())
 
 
 def _run_of(line: bytes) -> str | None:
