@@ -32,7 +32,7 @@ soak: env
 	SOAK=1 $(BIN)/python -m pytest -q tests/domains tests/pictures tests/measures tests/report tests/test_designs.py \
 		tests/test_engine.py tests/test_engines.py tests/test_fuzz.py tests/test_packs.py tests/test_stats.py \
 		tests/test_store.py tests/backends/test_torch_fast.py
-	SOAK=1 $(BIN)/python -m pytest -q -n 0 -s tests/test_faults.py tests/test_damage.py tests/garbage
+	SOAK=1 $(BIN)/python -m pytest -q -n 0 -s tests/test_faults.py tests/test_damage.py tests/garbage tests/studies/test_blocks_alone.py
 
 clean:
 	rm -rf .venv build dist report.html

@@ -1,15 +1,18 @@
 """What a block comes to must depend on the block alone: each is done first by a study that has done nothing else yet."""
 
+import contextlib
 import pickle
 from functools import cache
 
 import pytest
 
 import whytrust as wt
-from whytrust import engine, loading
+from whitebox import soak
+from whytrust import cli, engine, integrity, loading
 from whytrust.engine.supervised import pickled
 from whytrust.engine.work import attempt
 from whytrust.shards import Form
+from whytrust.store import Store
 from whytrust.studies import spec
 
 
@@ -71,3 +74,36 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_blocks_of_other_studies(name, monkeypatch):
     assert_alone(caught(monkeypatch, CALLS[name]))
+
+
+# --- every study, on every engine -------------------------------------------------------------------------------------
+
+STUDIES = {"audit, images": lambda patch: spec.load("digits", {"limit": 6, "block": 2, "explainers": ["lime", "grad_cam"]}),
+           "audit, rows": lambda patch: spec.load("tabular", {"limit": 6, "block": 2, "explainers": ["kernel_shap", "occlusion"]}),
+           "audit, texts": lambda patch: spec.load("reviews", {"limit": 4, "block": 2, "explainers": ["lime"]}),
+           "reproduce": lambda patch: caught(patch, lambda: cli.main(["reproduce", "metrics", "fig4", "--scale", "0.1"])),
+           **{name: lambda patch, call=call: caught(patch, call) for name, call in CALLS.items()}}
+ENGINES = {"one process": engine.Processes(1), "two processes": engine.Processes(2), "dask": engine.Dask(), "dask, two": engine.Dask(workers=2)}
+
+
+@pytest.mark.parametrize("name", STUDIES if soak() else ["audit, images"])
+def test_every_study_gives_the_same_bytes_on_every_engine_and_after_interruptions(tmp_path, monkeypatch, name):
+    with monkeypatch.context() as patch:
+        study = STUDIES[name](patch)
+    here = integrity.check(engine.run(study, tmp_path / "here"))
+    assert not here.left
+    put = Store.put
+
+    def interrupted(self, block, shard):
+        put(self, block, shard)
+        raise KeyboardInterrupt
+
+    for number, first in enumerate(ENGINES if soak() else ["two processes", "dask"]):
+        folder = tmp_path / str(number)
+        with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+            patch.setattr(Store, "put", interrupted)
+            engine.run(study, folder, ENGINES[first])
+        assert integrity.check(Store.open(folder)).left or len(study.blocks()) == 1
+        for again in ([first, *ENGINES] if soak() else [first]):
+            store = engine.run(study, folder, ENGINES[again])
+            assert integrity.check(store).fingerprint == here.fingerprint, (name, first, again)
