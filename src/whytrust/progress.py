@@ -101,7 +101,9 @@ class CaseProgress(Progress):
         """How far the run is, how fast, and how long it will take where something is known of that."""
         took = max(now - self.start, 1e-9)
         told = [f"{self.before + self.cases:,} of {self.total:,} inputs"]
-        if self.cases:
+        if not self.cases:
+            told.append(f"at the first of them for {duration(took)}")
+        else:
             told.append(f"{often(self.cases / took)}{f' on {self.workers} workers' if self.workers > 1 else ''}")
         if self.done:
             told.append(f"{self.done / took:,.0f} model calls a second")
