@@ -319,7 +319,7 @@ def test_work_has_one_thread_and_afterwards_as_many_as_before(tmp_path, monkeypa
 def test_the_time_left_is_from_what_this_run_did():
     progress = CaseProgress("auditing", total=300, before=200)
     progress.start = 100.0
-    assert progress.words(101.0) == "200 of 300 inputs"
+    assert progress.words(101.0) == "200 of 300 inputs, at the next ones for 1 s"
     progress(2400)
     progress.finished(20)
     assert progress.words(120.0) == "220 of 300 inputs, 1.0 a second, 120 model calls a second, about 1 min 20 s left"  # 80 to go

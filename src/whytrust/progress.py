@@ -102,7 +102,7 @@ class CaseProgress(Progress):
         took = max(now - self.start, 1e-9)
         told = [f"{self.before + self.cases:,} of {self.total:,} inputs"]
         if not self.cases:
-            told.append(f"at the first of them for {duration(took)}")
+            told.append(f"at the next ones for {duration(took)}")
         else:
             told.append(f"{often(self.cases / took)}{f' on {self.workers} workers' if self.workers > 1 else ''}")
         if self.done:
