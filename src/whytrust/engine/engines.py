@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -72,6 +73,9 @@ def settled_apart(study: Study, limits: Limits) -> Settled:
         except Lost as lost:
             told = str(lost)
             worker.close()
+            if by + 1 < len(shifts):
+                print(f"whytrust: the model was asked about some inputs before the run ({told}); others are asked now",
+                      file=sys.stderr)
         except BaseException:
             worker.close()
             raise
