@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ import pytest
 from planted import GRID
 from studies.specs import SPEC, stop_after, told, written
 from whytrust.models.whitebox import PlantedCause
+from whytrust.report.audit import Audit
+from whytrust.shards import Result, encode
 from whytrust.store import Store
 
 
@@ -120,6 +123,28 @@ def test_a_report_is_read_from_the_run_alone(place, tmp_path, capsys):
     code, _, err = told(capsys, "report", tmp_path)
     assert code == 2
     assert len(err.splitlines()) == 1
+
+
+def with_lost_case(run, case):
+    """Make a case of a run one whose worker was lost: then the record says no name."""
+    store = Store.open(run)
+    block = next(block for block in store.blocks if case in block.cases)
+    results = [Result(store.record(one) if one != case else {"case": one, "status": "failed", "error": "set aside: it was lost"})
+               for one in block.cases]
+    for path, data in zip((run / f"records/{block.id}.jsonl", run / f"arrays/{block.id}.npz"), encode(block, results, store.form), strict=True):
+        path.write_bytes(data)
+
+
+def test_an_input_that_was_set_aside_is_called_by_its_name(place, tmp_path, capsys):
+    shutil.copytree(place / "run", tmp_path / "run")
+    with_lost_case(tmp_path / "run", "00005")
+    _, out, _ = told(capsys, "report", tmp_path / "run", "--html", tmp_path / "page.html", "--json")
+    assert json.loads(out)["failures"] == [{"case": "00005", "name": "input 5", "error": "set aside: it was lost"}]
+    assert re.search("input 5.{0,80}set aside", (tmp_path / "page.html").read_text(), re.DOTALL)
+    assert "the first failed input, input 5: set aside: it was lost" in told(capsys, "report", tmp_path / "run")[1]
+    store = Store.open(tmp_path / "run")
+    del store.manifest["hashes"]["inputs"]["input 3"]  # then which name is whose is not known
+    assert Audit(store).findings["failures"][0]["name"] == "case 00005"
 
 
 @pytest.mark.parametrize(("rule", "code", "words"), [
