@@ -65,7 +65,7 @@ def test_a_damaged_run_is_named_and_exits_with_1(run, capsys, tmp_path):
     code, out, _ = said(capsys, "check", tmp_path / "run")
     assert code == 1
     assert "block 00000: the line of 0" in out
-    assert "4 cases are not done, or damaged: give the run's command again" in out
+    assert "4 cases are damaged: give the run's command again, which does them anew" in out
     code, _, err = said(capsys, "check", tmp_path / "nowhere")
     assert (code, err.count("\n")) == (2, 1)
 

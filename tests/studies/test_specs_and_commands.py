@@ -168,6 +168,39 @@ def test_a_gate_of_several_rules_is_as_strong_as_the_weakest(place, capsys):
     assert told(capsys, "gate", place / "run", "--require", "occlusion.flip > random", "--require", "occlusion.flip < 0.5")[0] == 1
 
 
+def test_a_gate_does_not_pass_a_run_that_is_not_finished_or_damaged(place, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    for file in ("records/00001.jsonl", "arrays/00001.npz"):
+        (run / file).unlink()
+    holds = ("gate", run, "--require", "occlusion.flip > random")
+    code, out, err = told(capsys, *holds)
+    assert (code, err) == (2, "")
+    assert "undecided: 4 of 24 inputs are not done yet; give the run's command again, which goes on. What is there holds: " in out
+    assert told(capsys, "gate", run, "--require", "occlusion.flip < 0.5")[0] == 1
+    path = run / "records/00003.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"0.", b"1.", 1))
+    code, out, err = told(capsys, *holds)
+    assert code == 2
+    assert "undecided: 8 of 24 inputs are not done, or damaged" in out
+    assert "block 00003 is damaged (the line of 00012 does not have its checksum)" in err
+    assert "8 of 24 inputs are not done, or damaged" in told(capsys, "report", run)[1]
+
+
+@pytest.mark.parametrize(("gone", "code", "words"), [
+    (("records/00001.jsonl", "arrays/00001.npz"), 0, "; 4 cases are not done yet: the run's command goes on"),
+    (("records/00001.jsonl",), 1, "block 00001: its arrays are there, and its records were lost or never written"),
+    (("arrays/00001.npz",), 1, "; 4 cases are damaged: give the run's command again, which does them anew\n")])
+def test_a_check_tells_what_is_not_done_from_what_is_damaged(place, tmp_path, capsys, gone, code, words):
+    shutil.copytree(place / "run", tmp_path / "run")
+    for file in gone:
+        (tmp_path / "run" / file).unlink()
+    found, out, _ = told(capsys, "check", tmp_path / "run")
+    assert (found, words in out, "20 records and" in out) == (code, True, True)
+    told_in_numbers = json.loads(told(capsys, "check", tmp_path / "run", "--json")[1])[str(tmp_path / "run")]
+    assert (told_in_numbers["left"], told_in_numbers["lost"]) == ((4, 0) if code == 0 else (0, 4))
+
+
 @pytest.mark.parametrize(("rule", "message"), [
     ("lime > random", "EXPLAINER.MEASURE > OTHER"), ("lime.flop > random", "did you mean 'flip'"),
     ("lmie.flip > random", "did you mean 'lime'"), ("lime.flip > rnadom", "did you mean 'random'"),

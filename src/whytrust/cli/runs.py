@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from whytrust import auditing, integrity, stats
 from whytrust.cli import explaining
 from whytrust.cli.engines import add_engine_options, chosen
+from whytrust.cli.screen import complain
 from whytrust.fooling import Fooled, is_fooled
 from whytrust.judging import Tried, is_metrics
 from whytrust.picking import is_pick
@@ -48,14 +49,15 @@ def add_to(commands: Any) -> None:
     report.add_argument("folder", metavar="RUN")
     report.add_argument("--html", help="write the page here")
     report.set_defaults(run=_report)
-    check = commands.add_parser("check", help="is every byte of a run as it was written? exit 0 it is, 1 it is not")
+    check = commands.add_parser("check", help="is every byte of a run as it was written? exit 0 it is, 1 something is damaged")
     check.add_argument("folder", metavar="RUN")
     check.set_defaults(run=_check)
     export = commands.add_parser("export", help="a run's numbers as one table, for other tools")
     export.add_argument("folder", metavar="RUN")
     export.add_argument("table", metavar="TABLE.parquet")
     export.set_defaults(run=_export)
-    gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell")
+    gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell, "
+                                             "or is not finished")
     gate.add_argument("folder", metavar="RUN")
     gate.add_argument("--require", action="append", required=True, metavar="RULE",
                       help="such as 'lime.flip@3 > random' or 'lime.recovery > 0.5'; may be given several times")
@@ -201,9 +203,8 @@ def _gate(options: argparse.Namespace) -> int:
         raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {kind.name}; {kind.advice}")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
-    left = len(store.blocks) - len(store.finished())
-    if left:
-        print(f"whytrust: {left} of {len(store.blocks)} blocks of this run are not done yet", file=sys.stderr)
+    for problem in store.problems:
+        complain(problem)
     if options.json:
         print(json.dumps([one.to_json() for one in results]))
     else:

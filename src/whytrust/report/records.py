@@ -59,7 +59,7 @@ def records_of(store: Store) -> list[Record]:
     return list(slim(_looked_through(store)))
 
 
-def named(records: Sequence[Record], store: Store) -> list[Record]:
+def with_names(records: Sequence[Record], store: Store) -> list[Record]:
     """The same, those that failed always with a name: of a case that was lost with its worker the record says none."""
     known = _names(store)
     return [record if record["status"] != "failed" or record.get("name") is not None else
