@@ -1,5 +1,6 @@
 """`--jobs`, `--engine`, `--scheduler` and `--timeout`, and what is done with a run: `check`, `export`."""
 
+import errno
 import json
 
 import pytest
@@ -40,13 +41,26 @@ def test_engines_of_the_command_line_give_the_same_bytes(tmp_path, capsys, run, 
 
 @pytest.mark.parametrize(("options", "message"), [
     (("--scheduler", "tcp://127.0.0.1:1"), "--scheduler is a dask cluster's: say --engine dask too, or leave it out"),
-    (("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--jobs", 2), "leave --jobs out"), (("--timeout", 0), "--timeout) must be a number above 0"),
-    (("--jobs", 0), "jobs must be a whole number >= 1"), (("--engine", "ray"), "invalid choice"), (("--keep", "some"), "invalid choice")])
+    (("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--jobs", 2), "leave --jobs out"), (("--timeout", 0), "audit: --timeout must be a number of seconds above 0, got '0'; see"),
+    (("--timeout", "soon"), "--timeout must be a number of seconds above 0, got 'soon'"), (("--timeout", "inf"), "above 0, got 'inf'"),
+    (("--jobs", 0), "audit: --jobs must be a whole number >= 1, got '0'; see"), (("--jobs", "two"), "--jobs must be a whole number >= 1, got 'two'"), (("--engine", "ray"), "invalid choice"), (("--keep", "some"), "invalid choice")])
 def test_what_cannot_be_is_one_line(tmp_path, capsys, options, message):
     code, out, err = said(capsys, *AUDIT, "--out", tmp_path / "run", *options)
     assert (code, out) == (2, "")
     assert message in err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (ConnectionError("the dask cluster is gone"), 75), (OSError(errno.ENOSPC, "full"), 75), (OSError(errno.EDQUOT, "full"), 75),
+    (OSError(errno.EIO, "faulty"), 75), (PermissionError(errno.EACCES, "no"), 2), (FileNotFoundError(errno.ENOENT, "no"), 2), (ValueError("no"), 2)])
+def test_what_may_work_later_has_an_exit_code_of_its_own(tmp_path, capsys, monkeypatch, error, code):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr("whytrust.auditing.run", fails)
+    found, out, err = said(capsys, *AUDIT, "--out", tmp_path / "run")
+    assert (found, out, err.count("\n")) == (code, "", 1)
 
 
 def test_scores_alone_are_kept_and_the_page_is_made_without_pictures(run, capsys, tmp_path):

@@ -123,3 +123,11 @@ def test_a_run_of_a_pick_is_told_as_that_and_not_as_a_changed_audit(folder, caps
         assert "give its command again, `whytrust pick … --run kept --out pick.html`, which makes its page" in told
     with pytest.raises(ValueError, match="kept must hold the run of an audit, and holds one of 'pick'; open it with what made it"):
         _ = wt.Audit.open("kept").findings
+
+
+def test_nothing_is_said_of_explaining_before_a_folder_is_refused(folder, capsys):
+    asked = ("model.py:words", "texts.txt", "--budget", "2", "--run", "kept", *EXACT)
+    assert run(capsys, *asked)[0] == 0
+    code, _, err = run(capsys, *asked, "--seed", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds a run of another spec" in err

@@ -51,7 +51,7 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
     settled = [_settled(text, one, float(p), float(same), sign) for text, (*_, sign), one, p, same in
                zip(requirements, asked, found, differences, equal, strict=True)]
     missing = _missing(store, len(records))
-    return [_put_off(one, missing) if missing and one.code == HOLDS else one for one in settled]
+    return [_of_some(one, missing) for one in settled] if missing else settled
 
 
 def _missing(store: Store, done: int) -> str:
@@ -61,7 +61,10 @@ def _missing(store: Store, done: int) -> str:
     return f"{whole - done} of {whole} inputs are {state}" if done < whole else ""
 
 
-def _put_off(one: Required, missing: str) -> Required:
+def _of_some(one: Required, missing: str) -> Required:
+    """What comes of a requirement where inputs are missing."""
+    if one.code != HOLDS:
+        return Required(one.text, one.code, f"{one.words}; {missing}")
     told = f"undecided: {missing}; give the run's command again, which goes on. What is there {one.words}"
     return Required(one.text, UNDECIDED, told)
 
