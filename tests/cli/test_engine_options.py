@@ -2,6 +2,10 @@
 
 import errno
 import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -71,8 +75,6 @@ def test_scores_alone_are_kept_and_the_page_is_made_without_pictures(run, capsys
 
 
 def test_a_damaged_run_is_named_and_exits_with_1(run, capsys, tmp_path):
-    import shutil
-
     shutil.copytree(run, tmp_path / "run")
     path = next((tmp_path / "run" / "records").iterdir())
     path.write_bytes(path.read_bytes().replace(b"0.", b"1.", 1))
@@ -85,8 +87,6 @@ def test_a_damaged_run_is_named_and_exits_with_1(run, capsys, tmp_path):
 
 
 def test_the_folder_of_a_paper_is_checked_part_by_part(run, capsys, tmp_path):
-    import shutil
-
     for name in ("one", "two"):
         shutil.copytree(run, tmp_path / "paper" / name)
     code, out, _ = said(capsys, "check", tmp_path / "paper")
@@ -125,3 +125,19 @@ def test_pick_goes_on_with_its_folder_and_says_the_same(capsys, tmp_path):
     code, _, err = said(capsys, *asked[:-1], "--run", tmp_path / "run", "--seed", 1)
     assert code == 2
     assert "holds a run of another spec: seed was 0, now 1" in err
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="the recipe is for a shell")
+@pytest.mark.parametrize(("codes", "end"), [((75, 137, 0), 0), ((75, 1, 0), 1), ((2, 0), 2), ((143, 130, 0), 130)])
+def test_the_loop_for_a_weekend_goes_on_and_ends_as_its_table_says(tmp_path, codes, end):
+    page = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    (tmp_path / "weekend.sh").write_text(page.partition("```sh\n")[2].partition("```")[0])
+    (tmp_path / "left").write_text("".join(f"{code}\n" for code in codes))
+    takes = "code=$(head -n 1 left); tail -n +2 left > rest; mv rest left; echo asked >> asked; exit $code"
+    for name, body in (("whytrust", takes), ("sleep", "exit 0")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(["sh", "weekend.sh"], cwd=tmp_path, check=False, timeout=20, capture_output=True,
+                          env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"})
+    assert done.returncode == end
+    assert (tmp_path / "asked").read_text().count("asked") == codes.index(end) + 1
