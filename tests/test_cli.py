@@ -198,6 +198,24 @@ def test_an_interrupt_while_modules_are_read_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "whytrust: interrupted\n"
 
 
+def test_an_interrupt_that_a_library_takes_for_something_else_is_one_line():
+    code = """
+import os, signal, sys, whytrust.__main__ as entry
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                sum(range(1000))
+            except KeyboardInterrupt:
+                raise ImportError("as numpy tells it") from None
+sys.meta_path.insert(0, Interrupted())
+sys.exit(entry.main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "whytrust: interrupted\n")
+
+
 def test_the_command_begins_where_interrupts_are_caught():
     import tomllib
     from pathlib import Path
