@@ -263,7 +263,7 @@ def test_other_inputs_are_one_line_of_a_comparison_and_no_other_model(place, tmp
     assert [line for line in out.splitlines() if "settings" in line] == ["  settings: limit was 14, is 12"]
 
 
-def test_an_input_that_was_changed_and_another_model_are_told(place):
+def test_an_input_that_was_changed_and_another_model_are_told():
     one, other = ({"hashes": {"inputs": {"a": "1", "b": changed}, "model": model}} for changed, model in (("2", "x"), ("3", "x")))
     assert compare._inputs(one, other) == {"only_first": [], "only_second": [], "changed": ["b"]}
     assert compare._of_inputs(compare._inputs(one, other)) == ["  inputs: 1 has another content, class or place (b)"]

@@ -112,8 +112,8 @@ def _of_inputs(inputs: Mapping[str, list[str]]) -> list[str]:
     said = {"only_first": ("is only in the first", "are only in the first"),
             "only_second": ("is only in the second", "are only in the second"),
             "changed": ("has another content, class or place", "have another content, class or place")}
-    told = [f"{len(names)} {said[which][len(names) > 1]} ({', '.join(names[:NAMED])}{', …' * (len(names) > NAMED)})"
-            for which, names in inputs.items() if names]
+    told = [f"{len(names)} {said[which][len(names) > 1]} ({', '.join(legible.cut(name, 60) for name in names[:NAMED])}"
+            f"{', …' * (len(names) > NAMED)})" for which, names in inputs.items() if names]
     return [f"  inputs: {'; '.join(told)}"] if told else []
 
 
