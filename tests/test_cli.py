@@ -182,3 +182,44 @@ def test_methods_tells_all_about_one(capsys):
     assert json.loads(capsys.readouterr().out)[0]["name"] == "slic"
     assert main(["methods", "limee"]) == 2
     assert "did you mean 'lime'" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_modules_are_read_is_one_line(capsys, monkeypatch):
+    from whytrust.__main__ import main
+
+    class Interrupted:
+        def find_spec(self, name, path=None, target=None):
+            if name == "whytrust.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "whytrust.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert main() == 130
+    assert capsys.readouterr().err == "whytrust: interrupted\n"
+
+
+def test_an_interrupt_that_a_library_takes_for_something_else_is_one_line():
+    code = """
+import os, signal, sys, whytrust.__main__ as entry
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                sum(range(1000))
+            except KeyboardInterrupt:
+                raise ImportError("as numpy tells it") from None
+sys.meta_path.insert(0, Interrupted())
+sys.exit(entry.main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "whytrust: interrupted\n")
+
+
+def test_the_command_begins_where_interrupts_are_caught():
+    import tomllib
+    from pathlib import Path
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"whytrust": "whytrust.__main__:main"}
+    words = [sys.executable, "-c", "import whytrust.__main__, sys; sys.exit('whytrust.cli' in sys.modules or 'numpy' in sys.modules)"]
+    assert subprocess.run(words, check=False).returncode == 0  # nothing large is read before

@@ -118,6 +118,18 @@ def test_a_pack_and_loose_shards_have_one_fingerprint(tmp_path, monkeypatch):
     assert (loose.records, loose.arrays, loose.left, loose.damaged) == (19, 19, 0, [])
 
 
+def test_arrays_of_a_pack_without_its_records_are_damage(tmp_path, small):
+    filled(tmp_path)
+    (tmp_path / "packs" / "00001.jsonl").unlink()
+    cases = sum(len(block.cases) for block in packs.ranges(BLOCKS)[1])
+    found = integrity.check(Store.open(tmp_path))
+    assert found.damaged == ["packs/00001.jsonl is gone, and the arrays beside it are not"]
+    assert (found.records, found.left, found.lost) == (19 - cases, 0, cases)
+    (tmp_path / "packs" / "00001.zip").unlink()
+    found = integrity.check(Store.open(tmp_path))
+    assert (found.damaged, found.left, found.lost) == ([], cases, 0)
+
+
 @pytest.mark.parametrize("only", [["lime"], ["saliency", NAMES[1]], []])
 def test_one_explainer_is_read_from_packs_without_the_others(tmp_path, small, only):
     filled(tmp_path)

@@ -114,12 +114,22 @@ def test_inputs_that_cannot_be_explained_are_told_and_left_out(tmp_path):
     assert list(found.failed) == [2]
     assert found.indices[0] == 6  # of the inputs as they were given
     assert found.explanations[2] is None
-    assert "1 input of 7 could not be explained" in found.notes[-1]
+    assert "1 input of 7 could not be explained and is left out: input 2; a text must have" in found.notes[-1]
     assert "What could not be explained" in found.as_html()
     found.save(tmp_path / "p.json")
     assert wt.Picked.load(tmp_path / "p.json").failed == found.failed
     with pytest.raises(ValueError, match="at least one word"):
         wt.pick(reasons, ["  ", " "], 2, **EXACT)
+
+
+def test_the_first_inputs_without_an_explanation_are_named(tmp_path):
+    for name in "abcd":
+        (tmp_path / f"{name}.txt").write_text("  ")
+    found = wt.pick(reasons, [TEXTS[0], *(tmp_path / f"{name}.txt" for name in "abcd")], 1, **EXACT)
+    said = "4 inputs of 5 could not be explained and are left out: input 1 (a.txt), input 2 (b.txt), input 3 (c.txt) and 1 more; the first: "
+    assert said in str(found)
+    assert "Input 4<bdi> (d.txt)</bdi>: " in found.as_html()
+    assert wt.Picked.from_json(found.to_json()).notes == found.notes
 
 
 def test_unsigned_explanations_count_like_any_other(rng):

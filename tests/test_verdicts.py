@@ -105,6 +105,9 @@ def test_a_measure_without_magnitude_does_not_speak_against_better_than_magnitud
 
 def test_where_nothing_is_decided_the_nearest_measure_speaks():
     assert overall({"flip": verdict("undecided", needed=340), "b": verdict("undecided"), "c": verdict("undecided", needed=90)}).needed == 90
+    few, many = Verdict("undecided", "undecided: n = 4, about 79 needed", 4, 79), Verdict("undecided", "undecided: n = 40, about 340 needed", 40, 340)
+    assert overall({"flip": many, "recovery": few}).words == "undecided: in recovery n = 4, about 79 needed"  # not of the 40 of flip
+    assert overall({"flip": many}) == many
     assert overall({}) == Verdict("undecided", "undecided: no measure applies", 0)
 
 

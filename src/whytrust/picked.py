@@ -27,6 +27,8 @@ REPEATS = 100
 """Random picks that a pick is compared with."""
 NAMED = 6
 """Newly covered features that are named in a line; the others are counted."""
+LISTED = 3
+"""Inputs without an explanation that are named in a line; the others are counted."""
 NEARLY_ALL = 0.95
 """A first pick that covers more than this leaves nothing to pick."""
 
@@ -57,11 +59,12 @@ def check_method(method: Any) -> None:
                          "explainer=")
 
 
-def settled(sides: tuple[Side, ...], budget: int, method: str, seed: int, failed: dict[int, str] | None = None) -> Picked:
+def settled(sides: tuple[Side, ...], budget: int, method: str, seed: int, failed: dict[int, str] | None = None,
+            names: dict[int, str] | None = None) -> Picked:
     """Pick from what was explained."""
     weights = [side.weights for side in sides]
     picks = alternating(weights, budget, None if method == "submodular" else generator(seed, "pick"))
-    return Picked(sides, picks, method, int(seed), dict(failed or {}), int(budget))
+    return Picked(sides, picks, method, int(seed), dict(failed or {}), int(budget), dict(names or {}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +83,7 @@ class Picked(Sequence[Any]):
     seed: int = 0
     failed: dict[int, str] = field(default_factory=dict)
     budget: int | None = None  # how many were asked for
+    names: dict[int, str] = field(default_factory=dict)  # of inputs that failed, where they have one
 
     @classmethod
     def of(cls, explanations: Any, budget: int = 10, method: str = "submodular", components: int | None = None, seed: int = 0,
@@ -145,10 +149,16 @@ class Picked(Sequence[Any]):
             told["The first explanation names nearly all that matters, so that the others add nothing: keep fewer parts in "
                  f"each with features=, such as features={fewer}."] = None
         if self.failed:
-            first = min(self.failed)
             told[f"{count(len(self.failed), 'input')} of {len(self.sides[0].explanations)} could not be explained and "
-                 f"{'is' if len(self.failed) == 1 else 'are'} left out; input {first}: {self.failed[first]}"] = None
+                 f"{'is' if len(self.failed) == 1 else 'are'} left out: {self._unexplained()}"] = None
         return tuple(told)
+
+    def _unexplained(self) -> str:
+        """The first inputs that failed, by place and name, and why the first did."""
+        some = sorted(self.failed)
+        told = [f"input {i}" + (f" ({self.names[i]})" if self.names.get(i) else "") for i in some[:LISTED]]
+        more = f" and {len(some) - LISTED} more" if len(some) > LISTED else ""
+        return f"{', '.join(told)}{more}; {'the first: ' * (len(some) > 1)}{self.failed[some[0]]}"
 
     def _each(self, values: Sequence[Any]) -> Any:
         return values[0] if len(values) == 1 else tuple(values)
@@ -175,7 +185,8 @@ class Picked(Sequence[Any]):
 
         sides = tuple(replace(side, explanations=tuple(called(e, source) for e, source in
                                                        zip(side.explanations, sources, strict=True))) for side in self.sides)
-        return replace(self, sides=sides)
+        names = {i: self.names.get(i) or sources[i] for i in self.failed}
+        return replace(self, sides=sides, names={i: name for i, name in names.items() if name})
 
     @cached_property
     def random(self) -> tuple[Floats, ...]:
@@ -208,7 +219,8 @@ class Picked(Sequence[Any]):
                   for side, p, r in zip(self.sides, self.picks, self.random, strict=True)]
         return {"method": self.method, "seed": self.seed, "inputs": len(self.sides[0].explanations),
                 "indices": list(self.indices), "models": models, "picks": self.table(),
-                "failed": {str(i): why for i, why in self.failed.items()}, "notes": list(self.notes)}
+                "failed": {str(i): why for i, why in self.failed.items()},
+                "names": {str(i): name for i, name in self.names.items()}, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         """The picks in a few lines, what each adds, and how far from the best possible they can be."""
@@ -240,7 +252,8 @@ class Picked(Sequence[Any]):
             picked = [explained[i] for i in chosen.indices]
             sides.append(page.Side(side.model, tuple(e for e, _ in picked), chosen, side.shared.names,
                                    tuple(parts for _, parts in picked), side.shared.about, drawn, explained))
-        return page.Shown(tuple(sides), self.indices, len(self.sides[0].places), self.method, self.notes, self.failed)
+        return page.Shown(tuple(sides), self.indices, len(self.sides[0].places), self.method, self.notes, self.failed,
+                          self.names)
 
     def as_html(self) -> str:
         """One self-contained page."""
@@ -300,7 +313,8 @@ class Picked(Sequence[Any]):
                           greedy=data["method"] == "submodular", budget=data.get("budget"))
             check_method(data["method"])
             failed = {int(i): str(w) for i, w in data["failed"].items()}
-            return cls(sides, picks, data["method"], int(data["seed"]), failed, data.get("budget"))
+            names = {int(i): str(name) for i, name in data.get("names", {}).items()}
+            return cls(sides, picks, data["method"], int(data["seed"]), failed, data.get("budget"), names)
         except ValueError:
             raise
         except Exception as error:  # it may come from anyone

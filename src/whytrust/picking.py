@@ -19,6 +19,7 @@ from whytrust.features import Made, SharedFeatures, features_of, shared_features
 from whytrust.picked import METHODS as METHODS
 from whytrust.picked import Picked as Picked
 from whytrust.picked import Side, check_method, settled
+from whytrust.store import Store
 from whytrust.studies.picks import PickStudy, explained
 
 ALIKE = ("image", "sound")
@@ -78,7 +79,13 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
             shared_features(one, cuts, components, seed, hyper_parameters.get("batch_size"), describe) if of_model
             else features_of(some, components, seed, describe))
         sides.append(Side(one.name, tuple(explanations), shared))
-    return settled(tuple(sides), budget, method, seed, failed)
+    names = {i: source for i in failed if (source := reading.source_of(items[i]))}
+    return settled(tuple(sides), budget, method, seed, failed, names)
+
+
+def is_pick(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a run of wt.pick, finished or not."""
+    return (Path(folder) / "manifest.json").is_file() and Store.open(Path(folder)).manifest.get("study") == "pick"
 
 
 def _explained(models: Sequence[CheckedModel], items: list[Any], explainer: Any, target: Any, parts: Any, seed: int,

@@ -128,10 +128,13 @@ def overall(by_measure: Mapping[str, Verdict]) -> Verdict:
 
 
 def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
-    """Of verdicts that are all undecided, the one that fewest cases would decide."""
+    """Of verdicts that are all undecided, the one that fewest cases would decide; of several, the words say whose it is."""
     if not by_measure:
         return Verdict("undecided", "undecided: no measure applies", 0)
-    return min(by_measure.values(), key=lambda verdict: math.inf if verdict.needed is None else verdict.needed)
+    measure, verdict = min(by_measure.items(), key=lambda item: math.inf if item[1].needed is None else item[1].needed)
+    if len(by_measure) == 1:
+        return verdict
+    return replace(verdict, words=verdict.words.replace("undecided: ", f"undecided: in {measure} ", 1))
 
 
 def _undecided(difference: Difference, tests: int) -> Verdict:

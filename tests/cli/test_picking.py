@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import whytrust as wt
 from whytrust import cli
 
 MODEL = """
@@ -91,7 +92,7 @@ def test_some_failures_are_told_and_exit_with_one(folder, capsys):
     code, out, err = run(capsys, "model.py:words", "some", "--budget", "1", *EXACT)
     assert code == 1
     assert "b.txt: a text must have at least one word" in err
-    assert "1 input of 2 could not be explained" in out
+    assert "1 input of 2 could not be explained and is left out: input 1 (b.txt); " in out
 
 
 def test_demos_bring_their_inputs(capsys, folder):
@@ -111,3 +112,22 @@ def test_wrong_arguments_are_one_line_and_exit_with_two(folder, capsys, words, m
     assert code == 2
     assert message in err
     assert out == ""
+
+
+def test_a_run_of_a_pick_is_told_as_that_and_not_as_a_changed_audit(folder, capsys):
+    assert run(capsys, "model.py:words", "texts.txt", "--budget", "2", "--run", "kept", *EXACT)[0] == 0
+    for words in (["report", "kept"], ["gate", "kept", "--require", "lime.flip > random"], ["diff", "kept", "kept"]):
+        assert cli.main(words) == 2
+        told = capsys.readouterr().err
+        assert "kept is one of wt.pick" in told
+        assert "give its command again, `whytrust pick … --run kept --out pick.html`, which makes its page" in told
+    with pytest.raises(ValueError, match="kept must hold the run of an audit, and holds one of 'pick'; open it with what made it"):
+        _ = wt.Audit.open("kept").findings
+
+
+def test_nothing_is_said_of_explaining_before_a_folder_is_refused(folder, capsys):
+    asked = ("model.py:words", "texts.txt", "--budget", "2", "--run", "kept", *EXACT)
+    assert run(capsys, *asked)[0] == 0
+    code, _, err = run(capsys, *asked, "--seed", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds a run of another spec" in err

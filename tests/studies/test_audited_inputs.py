@@ -1,6 +1,7 @@
 """Audits from the command line of folders of images and of table rows, and what newcomers stumble over."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -137,6 +138,19 @@ plain = model(Own(), output="logit")
         assert "better than magnitude" in done.stdout
 
 
+@pytest.mark.parametrize(("rows", "words"), [
+    ("price,colour\n3,red\n", r"rows\.csv must have every column of the background: it lacks size, and its columns are price, colour; change"),
+    ("price,size,colour\n", r"an audit needs at least one input, and \S*rows\.csv has none")])
+def test_a_csv_that_cannot_be_audited_is_named_with_its_columns(tmp_path, capsys, rows, words):
+    (tmp_path / "train.csv").write_text("price,size\n1,2\n3,4\n")
+    (tmp_path / "rows.csv").write_text(rows)
+    (tmp_path / "shop.py").write_text("def model(rows):\n    return (rows['price'] > 2).to_numpy(float)\n")
+    path = written(tmp_path, "csv.toml", 'model = "shop.py:model"\ninputs = "rows.csv"\nbackground = "train.csv"\nexplainers = ["occlusion"]\n')
+    code, _, err = told(capsys, "audit", path, "--out", tmp_path / "run")
+    assert code == 2
+    assert re.search(words, err)
+
+
 def test_a_csv_s_label_column_is_no_input_and_may_be_its_labels(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     random = np.random.default_rng(0)
@@ -168,8 +182,8 @@ def test_rows_without_a_background_are_told_what_they_need():
 def test_an_unfinished_run_says_so_everywhere(place, tmp_path, capsys, monkeypatch):
     stop_after(monkeypatch, 2)
     assert told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")[0] == 130
-    _, _, err = told(capsys, "gate", tmp_path / "run", "--require", "occlusion.flip > random")
-    assert "4 of 6 blocks of this run are not done yet" in err
+    code, out, _ = told(capsys, "gate", tmp_path / "run", "--require", "occlusion.flip > random")
+    assert (code, "16 of 24 inputs are not done yet" in out) == (2, True)
     _, out, _ = told(capsys, "report", tmp_path / "run")
     assert "16 of 24 inputs are not done yet" in out
     told(capsys, "report", tmp_path / "run", "--html", tmp_path / "page.html")

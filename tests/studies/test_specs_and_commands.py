@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,9 @@ import pytest
 from planted import GRID
 from studies.specs import SPEC, stop_after, told, written
 from whytrust.models.whitebox import PlantedCause
+from whytrust.report import compare
+from whytrust.report.audit import Audit
+from whytrust.shards import Result, encode
 from whytrust.store import Store
 
 
@@ -90,7 +94,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(place, tmp_path, capsy
 
     monkeypatch.setattr(store.Store, "put", full)
     code, _, err = told(capsys, "audit", place / "spec.toml", "--out", tmp_path / "run")
-    assert code == 2
+    assert code == 75  # the same command may go on later
     assert "No space left on device" in err
     assert "2 of 6 blocks are finished and safe" in err
     monkeypatch.setattr(store.Store, "put", puts)
@@ -122,6 +126,28 @@ def test_a_report_is_read_from_the_run_alone(place, tmp_path, capsys):
     assert len(err.splitlines()) == 1
 
 
+def with_lost_case(run, case):
+    """Make a case of a run one whose worker was lost: then the record says no name."""
+    store = Store.open(run)
+    block = next(block for block in store.blocks if case in block.cases)
+    results = [Result(store.record(one) if one != case else {"case": one, "status": "failed", "error": "set aside: it was lost"})
+               for one in block.cases]
+    for path, data in zip((run / f"records/{block.id}.jsonl", run / f"arrays/{block.id}.npz"), encode(block, results, store.form), strict=True):
+        path.write_bytes(data)
+
+
+def test_an_input_that_was_set_aside_is_called_by_its_name(place, tmp_path, capsys):
+    shutil.copytree(place / "run", tmp_path / "run")
+    with_lost_case(tmp_path / "run", "00005")
+    _, out, _ = told(capsys, "report", tmp_path / "run", "--html", tmp_path / "page.html", "--json")
+    assert json.loads(out)["failures"] == [{"case": "00005", "name": "input 5", "error": "set aside: it was lost"}]
+    assert re.search("input 5.{0,80}set aside", (tmp_path / "page.html").read_text(), re.DOTALL)
+    assert "the first failed input, input 5: set aside: it was lost" in told(capsys, "report", tmp_path / "run")[1]
+    store = Store.open(tmp_path / "run")
+    del store.manifest["hashes"]["inputs"]["input 3"]  # then which name is whose is not known
+    assert Audit(store).findings["failures"][0]["name"] == "case 00005"
+
+
 @pytest.mark.parametrize(("rule", "code", "words"), [
     ("occlusion.flip@3 > random", 0, "holds"),
     ("occlusion.flip > magnitude", 0, "holds"),
@@ -141,6 +167,40 @@ def test_a_gate_holds_or_does_not_or_cannot_tell(place, capsys, rule, code, word
 def test_a_gate_of_several_rules_is_as_strong_as_the_weakest(place, capsys):
     assert told(capsys, "gate", place / "run", "--require", "occlusion.flip > random", "--require", "lime.flip > random")[0] == 0
     assert told(capsys, "gate", place / "run", "--require", "occlusion.flip > random", "--require", "occlusion.flip < 0.5")[0] == 1
+
+
+def test_a_gate_does_not_pass_a_run_that_is_not_finished_or_damaged(place, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    for file in ("records/00001.jsonl", "arrays/00001.npz"):
+        (run / file).unlink()
+    holds = ("gate", run, "--require", "occlusion.flip > random")
+    code, out, err = told(capsys, *holds)
+    assert (code, err) == (2, "")
+    assert "undecided: 4 of 24 inputs are not done yet; give the run's command again, which goes on. What is there holds: " in out
+    code, out, _ = told(capsys, "gate", run, "--require", "occlusion.flip < 0.5")
+    assert (code, "; 4 of 24 inputs are not done yet" in out) == (1, True)
+    path = run / "records/00003.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"0.", b"1.", 1))
+    code, out, err = told(capsys, *holds)
+    assert code == 2
+    assert "undecided: 8 of 24 inputs are not done, or damaged" in out
+    assert "block 00003 is damaged (the line of 00012 does not have its checksum)" in err
+    assert "8 of 24 inputs are not done, or damaged" in told(capsys, "report", run)[1]
+
+
+@pytest.mark.parametrize(("gone", "code", "words"), [
+    (("records/00001.jsonl", "arrays/00001.npz"), 0, "; 4 cases are not done yet: the run's command goes on"),
+    (("records/00001.jsonl",), 1, "block 00001: its arrays are there, and its records were lost or never written"),
+    (("arrays/00001.npz",), 1, "; 4 cases are damaged: give the run's command again, which does them anew\n")])
+def test_a_check_tells_what_is_not_done_from_what_is_damaged(place, tmp_path, capsys, gone, code, words):
+    shutil.copytree(place / "run", tmp_path / "run")
+    for file in gone:
+        (tmp_path / "run" / file).unlink()
+    found, out, _ = told(capsys, "check", tmp_path / "run")
+    assert (found, words in out, "20 records and" in out) == (code, True, True)
+    told_in_numbers = json.loads(told(capsys, "check", tmp_path / "run", "--json")[1])[str(tmp_path / "run")]
+    assert (told_in_numbers["left"], told_in_numbers["lost"]) == ((4, 0) if code == 0 else (0, 4))
 
 
 @pytest.mark.parametrize(("rule", "message"), [
@@ -187,6 +247,28 @@ def test_two_runs_are_compared_case_by_case_where_their_inputs_are_the_same(plac
     code, out, _ = told(capsys, "diff", place / "run", tmp_path / "more")
     assert "explainers.lime.samples was 60, is 200" in out
     assert "no difference beyond chance" in out
+
+
+def test_other_inputs_are_one_line_of_a_comparison_and_no_other_model(place, tmp_path, capsys):
+    for limit in (14, 12):
+        assert told(capsys, "audit", place / "spec.toml", "--limit", limit, "--out", tmp_path / f"of{limit}")[0] == 0
+    chosen = [set(np.linspace(0, 23, limit).round().astype(int).tolist()) for limit in (14, 12)]
+    one, other = (Store.open(tmp_path / f"of{limit}").manifest["hashes"]["model"] for limit in (14, 12))
+    assert one != other  # what the model says of the first inputs, which are others
+    _, out, _ = told(capsys, "diff", tmp_path / "of14", tmp_path / "of12")
+    line, = [line for line in out.splitlines() if line.startswith("  inputs: ")]
+    first = sorted(chosen[0] - chosen[1])
+    assert f"{len(first)} are only in the first ({', '.join(f'input {i}' for i in first[:3])}, …)" in line
+    assert f"{len(chosen[1] - chosen[0])} are only in the second (" in line
+    assert [line for line in out.splitlines() if "settings" in line] == ["  settings: limit was 14, is 12"]
+
+
+def test_an_input_that_was_changed_and_another_model_are_told():
+    one, other = ({"hashes": {"inputs": {"a": "1", "b": changed}, "model": model}} for changed, model in (("2", "x"), ("3", "x")))
+    assert compare._inputs(one, other) == {"only_first": [], "only_second": [], "changed": ["b"]}
+    assert compare._of_inputs(compare._inputs(one, other)) == ["  inputs: 1 has another content, class or place (b)"]
+    again = {"hashes": {"inputs": {"a": "1", "b": "2"}, "model": "y"}}
+    assert compare._settings(one, again) == [{"key": "content.model", "first": "x", "second": "y"}]
 
 
 def test_runs_of_other_inputs_are_compared_by_their_rates(place, tmp_path, capsys):

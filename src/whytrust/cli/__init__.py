@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -13,9 +15,17 @@ from whytrust.cli import catalogue, explaining, fooling, judging, picking, repro
 from whytrust.cli.screen import Screen, complain
 from whytrust.memory import keep_freed
 
+LATER = 75
+"""The exit code of what may work later: sysexits.h calls it EX_TEMPFAIL."""
+FULL_OR_FAULTY = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""A disk or a quota that is full, and a device that fails."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do."""
+    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do.
+
+    75 where the machine or a cluster is the reason, so that the same command may go on later.
+    """
     if arguments is None:  # a process of our own
         keep_freed()
     parser = _parser()
@@ -39,7 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (ValueError, TypeError, ImportError, OSError) as error:
         complain(str(error))
-        return 2
+        return LATER if _may_pass(error) else 2
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether what went wrong is no mistake of the user's, and may be over when the same command is given again."""
+    return isinstance(error, ConnectionError) or (isinstance(error, OSError) and error.errno in FULL_OR_FAULTY)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,7 +62,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        told = re.sub(r"^argument (--\S+): must ", r"\1 must ", message)
+        self.exit(2, f"{self.prog}: {told}; see {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:

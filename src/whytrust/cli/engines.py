@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from whytrust.engine import Dask, Engine, Processes
 
 
+def whole_jobs(text: str) -> int:
+    """What --jobs may be."""
+    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    """What --timeout may be."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text!r}")
+    return found
+
+
 def add_engine_options(command: Any) -> None:
     """How many work at once, and where."""
-    command.add_argument("--jobs", type=int, default=1, help="worker processes (default 1)")
+    command.add_argument("--jobs", type=whole_jobs, default=1, help="worker processes (default 1)")
     command.add_argument("--engine", choices=("local", "dask"), default="local",
                          help="local: processes of this machine (the default); dask: a dask cluster, of this machine's cores "
                          "unless --scheduler names another")
     command.add_argument("--scheduler", metavar="ADDRESS", help="of a dask cluster, such as tcp://10.0.0.1:8786")
-    command.add_argument("--timeout", type=float, metavar="SECONDS",
-                         help="how long one case may take; one that takes longer is ended and set aside")
+    command.add_argument("--timeout", type=_seconds, metavar="SECONDS",
+                         help="how long one case may take; one that takes longer is ended and set aside. Cases of a block are "
+                         "worked on together, and may take so long for each of them before they are tried one by one")
 
 
 def chosen(options: argparse.Namespace) -> int | Engine:

@@ -8,13 +8,15 @@ import shlex
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whytrust import auditing, integrity, stats
 from whytrust.cli import explaining
 from whytrust.cli.engines import add_engine_options, chosen
+from whytrust.cli.screen import complain
 from whytrust.fooling import Fooled, is_fooled
 from whytrust.judging import Tried, is_metrics
+from whytrust.picking import is_pick
 from whytrust.progress import duration
 from whytrust.report import compare, gates
 from whytrust.report.audit import Audit
@@ -47,14 +49,15 @@ def add_to(commands: Any) -> None:
     report.add_argument("folder", metavar="RUN")
     report.add_argument("--html", help="write the page here")
     report.set_defaults(run=_report)
-    check = commands.add_parser("check", help="is every byte of a run as it was written? exit 0 it is, 1 it is not")
+    check = commands.add_parser("check", help="is every byte of a run as it was written? exit 0 it is, 1 something is damaged")
     check.add_argument("folder", metavar="RUN")
     check.set_defaults(run=_check)
     export = commands.add_parser("export", help="a run's numbers as one table, for other tools")
     export.add_argument("folder", metavar="RUN")
     export.add_argument("table", metavar="TABLE.parquet")
     export.set_defaults(run=_export)
-    gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell")
+    gate = commands.add_parser("gate", help="does a run meet a requirement? exit 0 it does, 1 it does not, 2 it cannot tell, "
+                                             "or is not finished")
     gate.add_argument("folder", metavar="RUN")
     gate.add_argument("--require", action="append", required=True, metavar="RULE",
                       help="such as 'lime.flip@3 > random' or 'lime.recovery > 0.5'; may be given several times")
@@ -132,7 +135,9 @@ def _report(options: argparse.Namespace) -> int:
         print(reproduced(folder, options.json, "all"))
         return 0
     kind = _kind(folder)
-    found: Any = Audit.open(folder) if kind is None else kind[1].open(folder)
+    if kind is not None and kind.opens is None:
+        raise ValueError(f"a report is for runs that have one, and {folder} is one of {kind.name}; {kind.advice}")
+    found: Any = Audit.open(folder) if kind is None else kind.opens.open(folder)
     if options.html:
         page_place(Path(options.html))
         print(found.save_html(options.html), file=sys.stderr if options.json else sys.stdout)
@@ -163,10 +168,24 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kind(folder: str | Path) -> tuple[str, Any] | None:
-    """What made the run in a folder, and what opens it; None where that is an audit."""
+class _Kind(NamedTuple):
+    """What made a run, what opens it (None where nothing does), and what to do instead of what is for audits."""
+
+    name: str
+    opens: Any
+    advice: str
+
+
+def _kind(folder: str | Path) -> _Kind | None:
+    """What kind of run is in a folder; None where it is an audit's."""
+    if is_pick(folder):
+        again = f"give its command again, `whytrust pick … --run {folder} --out pick.html`, which makes its page"
+        return _Kind("wt.pick", None, again)
     kinds = (("wt.trust", Trust, is_trust), ("wt.fool", Fooled, is_fooled), ("wt.metrics", Tried, is_metrics))
-    return next(((name, form) for name, form, is_one in kinds if is_one(folder)), None)
+    return next((_Kind(name, form, f"see `whytrust report {folder}`") for name, form, is_one in kinds if is_one(folder)), None)
+
+
+PAPER = _Kind("a paper's", reproductions.report_of, "see `whytrust report`")
 
 
 def page_place(path: Path) -> None:
@@ -181,12 +200,11 @@ def _gate(options: argparse.Namespace) -> int:
                          "already; see `whytrust report`")
     kind = _kind(options.folder)
     if kind is not None:
-        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {kind[0]}; see `whytrust report`")
+        raise ValueError(f"a gate is for the run of an audit, and {options.folder} is one of {kind.name}; {kind.advice}")
     store = Store.open(options.folder)
     results = gates.check(store, options.require)
-    left = len(store.blocks) - len(store.finished())
-    if left:
-        print(f"whytrust: {left} of {len(store.blocks)} blocks of this run are not done yet", file=sys.stderr)
+    for problem in store.problems:
+        complain(problem)
     if options.json:
         print(json.dumps([one.to_json() for one in results]))
     else:
@@ -214,10 +232,11 @@ def _diff(options: argparse.Namespace) -> int:
     if not Path(options.first).is_dir() and not Path(options.second).is_dir():
         return explaining.diff(options)
     for folder in (options.first, options.second):
-        kind = ("a paper's", None) if reproductions.report_of(folder) is not None else _kind(folder)
+        kind = PAPER if reproductions.report_of(folder) is not None else _kind(folder)
         if kind is not None:
-            raise ValueError(f"diff is for two runs of audits, or two saved explanations, and {folder} is one of {kind[0]}; "
-                             "lay their pages side by side: `whytrust report FOLDER --html page.html`")
+            pages = "`whytrust report FOLDER --html page.html`" if kind.opens is not None else kind.advice
+            raise ValueError(f"diff is for two runs of audits, or two saved explanations, and {folder} is one of {kind.name}; "
+                             f"lay their pages side by side: {pages}")
     found = compare.compared(Store.open(options.first), Store.open(options.second))
     print(json.dumps(found) if options.json else compare.told(found))
     return 0

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from whytrust.cli.engines import whole_jobs
 from whytrust.cli.screen import complain
 from whytrust.core import near
 from whytrust.store import plain
@@ -44,7 +45,7 @@ def add_to(commands: Any) -> None:
     train.add_argument("--adversarial", metavar="N", help="text: attack so many of the training texts, or all, by word swaps, "
                        "and train again on those that flip as well")
     train.add_argument("--candidates", help="text: where swapped words come from, as in whytrust fool (default thesaurus)")
-    train.add_argument("--jobs", type=int, help="text: processes that attack (default 1)")
+    train.add_argument("--jobs", type=whole_jobs, help="text: processes that attack (default 1)")
     train.set_defaults(run=_train)
 
 

@@ -12,6 +12,9 @@ from whytrust.report.outcomes import FULL, Outcomes, outcomes
 from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
+NAMED = 3
+"""Inputs that are named in a line; the others are counted."""
+
 
 def compared(first: Store, second: Store) -> dict[str, Any]:
     """The second run minus the first, contender by contender: on the cases that both have, where there are any."""
@@ -31,7 +34,8 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
     names = [{c["name"] for c in found["contenders"]} for found in (one, other)]
     return {"format": 1, "first": str(first.folder), "second": str(second.folder), "paired": same_inputs, "rows": rows,
             "only_first": sorted(names[0] - names[1]), "only_second": sorted(names[1] - names[0]),
-            "settings": _settings(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
+            "settings": _settings(first.manifest, second.manifest),
+            "inputs": _inputs(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
 
 
 def _found(store: Store) -> dict[str, Any]:
@@ -75,11 +79,42 @@ def _words(change: Mapping[str, Any]) -> str:
 def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the two specs say differently; of a spec and a call in Python, which states every default, what both say."""
     stated = isinstance(first.get("spec", {}).get("model"), str) == isinstance(second.get("spec", {}).get("model"), str)
-    flat = [dict(_leaves({**m.get("spec", {}), "seed": m.get("seed"), "inputs and model": m.get("hashes")}, "")) for m in
-            (first, second)]
+    flat = [dict(_leaves({**m.get("spec", {}), "seed": m.get("seed"), "content": _content(m)}, "")) for m in (first, second)]
+    if _digests(first) != _digests(second):  # the model's answers are to the first inputs, which may be other ones
+        for one in flat:
+            one.pop("content.model", None)
     return [{"key": key, "first": flat[0].get(key), "second": flat[1].get(key)}
             for key in sorted(flat[0].keys() | flat[1].keys()) if flat[0].get(key) != flat[1].get(key)
             and (stated or (key in flat[0] and key in flat[1]))]
+
+
+def _content(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands for the model and the background; the inputs are compared one by one."""
+    return {name: value for name, value in (manifest.get("hashes") or {}).items() if name != "inputs"}
+
+
+def _digests(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands for each input, by its name; runs of the first versions have one for all."""
+    found = (manifest.get("hashes") or {}).get("inputs")
+    return dict(found) if isinstance(found, Mapping) else {} if found is None else {"all": found}
+
+
+def _inputs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The names of the inputs that only one of the two has, and of those that are not the same in both."""
+    one, other = _digests(first), _digests(second)
+    return {"only_first": [name for name in one if name not in other],
+            "only_second": [name for name in other if name not in one],
+            "changed": [name for name in one if name in other and one[name] != other[name]]}
+
+
+def _of_inputs(inputs: Mapping[str, list[str]]) -> list[str]:
+    """One line, however many they are."""
+    said = {"only_first": ("is only in the first", "are only in the first"),
+            "only_second": ("is only in the second", "are only in the second"),
+            "changed": ("has another content, class or place", "have another content, class or place")}
+    told = [f"{len(names)} {said[which][len(names) > 1]} ({', '.join(legible.cut(name, 60) for name in names[:NAMED])}"
+            f"{', …' * (len(names) > NAMED)})" for which, names in inputs.items() if names]
+    return [f"  inputs: {'; '.join(told)}"] if told else []
 
 
 def _leaves(value: Any, path: str) -> list[tuple[str, Any]]:
@@ -102,5 +137,6 @@ def told(result: Mapping[str, Any]) -> str:
     for which, label in (("only_first", "first"), ("only_second", "second")):
         if result[which]:
             lines.append(f"  only in the {label}: {', '.join(result[which])}")
+    lines += _of_inputs(result["inputs"])
     lines += [f"  settings: {s['key']} was {s['first']!r}, is {s['second']!r}" for s in result["settings"]]
     return legible.lines(lines)

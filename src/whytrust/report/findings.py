@@ -15,7 +15,7 @@ from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, known_mean, laid_out, outcomes
-from whytrust.report.records import records_of
+from whytrust.report.records import records_of, with_names
 from whytrust.report.strengths import strengths_of
 from whytrust.report.words import termed
 from whytrust.store import Store
@@ -55,7 +55,7 @@ Plain = dict[str, Any]
 
 def findings(store: Store) -> Plain:
     """All that can be said of a run, whether it is finished or not."""
-    manifest, records = store.manifest, records_of(store)
+    manifest, records = store.manifest, with_names(records_of(store), store)
     about: Mapping[str, Any] = manifest.get("about", {})
     tried = outcomes(records, FULL, about.get("explainers", ()))
     if not tried.cases:
@@ -77,7 +77,7 @@ def findings(store: Store) -> Plain:
         "format": 1, "study": manifest.get("study"), "title": _title(about),
         "model": {"name": about.get("model")}, "kind": kind,
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
-        "counts": counts, "failures": [{"case": r["case"], "name": r.get("name"), "error": r["error"]} for r in records
+        "counts": counts, "failures": [{key: r[key] for key in ("case", "name", "error")} for r in records
                                        if r["status"] == "failed"],
         "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried), kind),
         "admitted": list(by_measure), "metrics": metrics,
@@ -90,7 +90,7 @@ def findings(store: Store) -> Plain:
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
-        "notes": [*about.get("notes", ()), *_cautions(tried, counts, about.get("named", ()))],
+        "notes": [*about.get("notes", ()), *_cautions(tried, counts, about.get("named", ()), bool(store.problems))],
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
@@ -120,7 +120,7 @@ def _title(about: Mapping[str, Any]) -> str:
 def _nothing(records: Sequence[Record], store: Store) -> str:
     failed = [r for r in records if r["status"] == "failed"]
     fooled_none = f"{len(records) - len(failed)} inputs were attacked and none was fooled" if len(failed) < len(records) else ""
-    first = f"{len(failed)} inputs failed, the first with {failed[0]['error']}" if failed else ""
+    first = f"{len(failed)} inputs failed, the first, {failed[0]['name']}, with {failed[0]['error']}" if failed else ""
     told = "; ".join(filter(None, (fooled_none, first))) or "no input has been worked on so far"
     swapped = any("swapped" in (record.get("attack") or {}) for record in records)
     harder = "allow more swaps (most), fewer constraints or other candidates" if swapped else (
@@ -141,7 +141,7 @@ def _poolings(tried: Outcomes) -> dict[str, str]:
     return {name: how for trial in tried.trials for name, how in trial.get("pooling", {}).items()}
 
 
-def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str]) -> list[str]:
+def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str], damaged: bool) -> list[str]:
     """What a reader must know before believing the table.
 
     That the catalogue's methods are pooled each in its own way is how they are known; of others' it may go unnoticed.
@@ -149,7 +149,8 @@ def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str]) 
     notes = []
     if counts["left"]:
         whole = counts["inputs"] + counts["left"]
-        notes.append(f"{counts['left']} of {whole} inputs are not done yet: this is a run in progress.")
+        state = "not done, or damaged (see the problems below)" if damaged else "not done yet: this is a run in progress"
+        notes.append(f"{counts['left']} of {whole} inputs are {state}.")
     by_how = _poolings(tried)
     if len(set(by_how.values())) > 1 and set(by_how) - set(named):
         told = ", ".join(f"{name} by {how}" for name, how in by_how.items())

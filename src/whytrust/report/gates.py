@@ -34,19 +34,39 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
     """Each requirement, tested at .05 shared among all of them (Holm).
 
     It holds where the difference is beyond chance in the right direction. It does not where it is beyond chance in the wrong
-    one, or so small (within ± .05) that it is as good as none. Else it is undecided.
+    one, or so small (within ± .05) that it is as good as none. Else it is undecided, and so is one that holds on what is there
+    of a run that is not finished, or damaged: the inputs that are missing may say otherwise.
     """
     manifest = store.manifest
     with understood(store.folder):
-        tried = outcomes(records_of(store), FULL, manifest.get("about", {}).get("explainers", ()))
+        records = records_of(store)
+        tried = outcomes(records, FULL, manifest.get("about", {}).get("explainers", ()))
     if not tried.cases:
-        raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none; see `whytrust report`")
+        why = _missing(store, len(records)) or "all inputs are done"
+        raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none ({why}); see `whytrust report`")
     asked = [_parsed(text, tried) for text in requirements]
     found = [_difference(tried, *one) for one in asked]
     differences = stats.holm([one.p for one in found])
     equal = stats.holm([stats.equivalent(one) for one in found])
-    return [_settled(text, one, float(p), float(same), sign) for text, (*_, sign), one, p, same in
-            zip(requirements, asked, found, differences, equal, strict=True)]
+    settled = [_settled(text, one, float(p), float(same), sign) for text, (*_, sign), one, p, same in
+               zip(requirements, asked, found, differences, equal, strict=True)]
+    missing = _missing(store, len(records))
+    return [_of_some(one, missing) for one in settled] if missing else settled
+
+
+def _missing(store: Store, done: int) -> str:
+    """How many inputs of a run are not there, and whether that may be damage; empty where all are."""
+    whole = sum(len(block.cases) for block in store.blocks)
+    state = "not done, or damaged" if store.problems else "not done yet"  # reading has told what is damaged
+    return f"{whole - done} of {whole} inputs are {state}" if done < whole else ""
+
+
+def _of_some(one: Required, missing: str) -> Required:
+    """What comes of a requirement where inputs are missing."""
+    if one.code != HOLDS:
+        return Required(one.text, one.code, f"{one.words}; {missing}")
+    told = f"undecided: {missing}; give the run's command again, which goes on. What is there {one.words}"
+    return Required(one.text, UNDECIDED, told)
 
 
 def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
@@ -103,5 +123,3 @@ def exit_code(results: Sequence[Required]) -> int:
     """1 where any does not hold, else 2 where any is undecided, else 0."""
     codes = {one.code for one in results}
     return FAILS if FAILS in codes else UNDECIDED if UNDECIDED in codes else HOLDS
-
-

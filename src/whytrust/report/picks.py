@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class Shown:
     method: str
     notes: tuple[str, ...]
     failed: Mapping[int, str]
+    names: Mapping[int, str] = field(default_factory=dict)  # of inputs that failed, where they have one
 
 
 def document(found: Shown) -> str:
@@ -278,7 +279,9 @@ def _explanation(e: Any, plain: Markup | None) -> list[Markup | None]:
 def _failures(found: Shown) -> Markup | None:
     if not found.failed:
         return None
-    rows = [tag("li", f"Input {index}: ", tag("bdi", why)) for index, why in list(found.failed.items())[:LISTED]]
+    called = {index: f" ({name})" for index, name in found.names.items() if name}
+    rows = [tag("li", f"Input {index}", tag("bdi", called.get(index, "")), ": ", tag("bdi", why))
+            for index, why in list(found.failed.items())[:LISTED]]
     more = f" The first {LISTED} are listed." if len(found.failed) > LISTED else ""
     return section("failures", "What could not be explained",
                    tag("p", f"{count(len(found.failed), 'input')} failed and count nowhere on this page.{more}"),

@@ -51,9 +51,28 @@ def _bounded(value: Any, where: str, longest: int) -> None:
 
 def records_of(store: Store) -> list[Record]:
     """The records of an audit as they are told in numbers, each looked through."""
+    if store.manifest.get("study", "audit") != "audit":
+        raise ValueError(f"{store.folder} must hold the run of an audit, and holds one of "
+                         f"{in_line(str(store.manifest['study'])[:60])!r}; open it with what made it")
     _bounded({key: value for key, value in store.manifest.items() if key != "blocks"}, "manifest", LONGEST)
     _about(store.manifest)
     return list(slim(_looked_through(store)))
+
+
+def with_names(records: Sequence[Record], store: Store) -> list[Record]:
+    """The same, those that failed always with a name: of a case that was lost with its worker the record says none."""
+    known = _names(store)
+    return [record if record["status"] != "failed" or record.get("name") is not None else
+            {**record, "name": known.get(record["case"], f"case {record['case']}")} for record in records]
+
+
+def _names(store: Store) -> dict[str, str]:
+    """What each case's input is called: the manifest has the names of the inputs in the order of the cases."""
+    inputs = (store.manifest.get("hashes") or {}).get("inputs")
+    cases = [case for block in store.blocks for case in block.cases]
+    if not isinstance(inputs, Mapping) or len(inputs) != len(cases):
+        return {}
+    return dict(zip(cases, map(str, inputs), strict=True))
 
 
 def _looked_through(store: Store) -> Iterator[Record]:

@@ -148,11 +148,23 @@ def _data(spec: Mapping[str, Any], loaded: loading.Loaded, background: Any) -> D
         table = files.table(inputs)
         if spec.get("column") is not None:
             return gather(_texts(table, spec["column"]), None, groups, labels).limited(spec.get("limit"))
-        kept = [column for column in table if background is None or column in background]  # a label column, say, is no input
-        data = gather(table[kept], background, groups, labels)
+        data = gather(_rows(table, background, inputs), background, groups, labels)
     else:
         data = gather(Path(inputs) if Path(inputs).is_dir() else inputs, background, groups, labels)
+    if not data.items:
+        raise ValueError(f"an audit needs at least one input, and {inputs} has none")
     return replace(data, size=spec.get("size"), resize=spec.get("resize")).limited(spec.get("limit"))
+
+
+def _rows(table: Any, background: Any, file: Any) -> Any:
+    """The columns that the background has; a label column, say, is no input."""
+    known = list(background.columns) if hasattr(background, "iloc") else []
+    missing = [str(column) for column in known if column not in table]
+    if missing:
+        raise ValueError(f"{file} must have every column of the background: it lacks {', '.join(missing)[:400]}, and its "
+                         f"columns are {', '.join(map(str, table))[:400]}; change the file, or leave these columns out of the "
+                         "background")
+    return table[[column for column in table if background is None or column in background]]
 
 
 def _texts(table: Any, column: Any) -> list[Any]:
