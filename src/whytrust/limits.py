@@ -43,7 +43,9 @@ UNPACKED = 50
 FEED = 1 << 28
 """Numbers in one input that an ONNX graph asks for, where its shape is fixed."""
 LAYERS = 256
-"""Layers, or heads of a layer, that the config.json of a Hugging Face folder may ask for."""
+"""Layers, heads of a layer, and whatever else is no size, that the config.json of a Hugging Face folder may ask for."""
+MODULES = 20_000
+"""Layers and pieces of layers that a model may be built of by it; one of 256 layers has 5,000."""
 LABELS = 100_000
 """Classes that it may ask for."""
 WEIGHTS = 16
