@@ -5,6 +5,7 @@ Whatever is wrong is one ValueError that names the file: pipes and devices are n
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -28,7 +29,11 @@ from whytrust.core import need
 
 Place = str | os.PathLike[str]
 _PIECE = 1 << 20
-_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{limits.KEYS}}}""")
+_HEAD = 4 * limits.LINE
+"""Bytes of a table in which its heading and its first row must end."""
+_AGAIN = 1000
+"""Columns of a table that may have the name of one before them; pandas compares each with all."""
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{limits.KEYS}}}""")
 
 
 def checked(path: Place, what: str, most: int | None = None) -> Path:
@@ -254,13 +259,56 @@ def _array(file: IO[bytes], held: int, empty: bool = False) -> NDArray[Any]:
 
 def table(path: Place, sep: str = ",", what: str = "a table in UTF-8, with the names of its columns and a row a line",
           **options: Any) -> Any:
-    """The rows of a .csv file as a DataFrame; `options` are those of pandas.read_csv."""
+    """The rows of a .csv file as a DataFrame; `options` are those of pandas.read_csv.
+
+    Rows may begin with a name of their own, as R writes them, or end with a separator; else they are as wide as the heading.
+    """
     pandas = need("pandas", "tables")
     for _ in _pieces(path, what, limits.TABLE):  # lines are looked at before pandas makes columns of them
         continue
     with opened(path, what) as file, telling(path, what):
-        first = next((line for line in iter(lambda: file.readline(limits.LINE), b"") if line.strip()), b"")
-        if first.count(sep.encode()) >= limits.COLUMNS:
-            raise ValueError(f"it must have at most {limits.COLUMNS:,} columns, and has {first.count(sep.encode()) + 1:,}")
+        heading, first = _first_records(file, sep.encode(), options.get("quoting", 0) != csv.QUOTE_NONE)
         file.seek(0)
+        if options.get("header", 0) is not None and first:
+            _check_heading(heading, first)
+            if len(first) == len(heading) + 1 and not first[-1].strip():  # else pandas takes the first column for names of rows
+                options = {"index_col": False, **options}
         return pandas.read_csv(file, sep=sep, low_memory=False, **options)
+
+
+def _first_records(file: IO[bytes], sep: bytes, quoted: bool) -> list[list[bytes]]:
+    """The cells of the heading and of the first row, which settle how many columns pandas makes; [] where there are none.
+
+    A cell in quotes may hold separators and line breaks: lines alone do not tell how wide a table is.
+    """
+    head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    in_quotes = rb'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' if quoted else rb"(?!)"
+    cell = re.compile(rb"((?:%s)?[^%s\r\n]*+)(%s|\r\n?|\n|\Z)" % (in_quotes, re.escape(sep), re.escape(sep)))
+    records: list[list[bytes]] = [[]]
+    for found in cell.finditer(head):
+        records[-1].append(found[1])
+        if len(records[-1]) > limits.COLUMNS:
+            raise ValueError(f"it must have at most {limits.COLUMNS:,} columns, and has more; divide it")
+        if found[2] == sep:
+            continue
+        if len(records[-1]) == 1 and not found[1].strip():
+            records[-1].clear()  # a blank line is none
+        elif len(records) == 2:
+            return records
+        else:
+            records.append([])
+        if found.end() == len(head):
+            break
+    if len(head) == _HEAD:
+        raise ValueError(f"its heading and its first row must have at most {size(_HEAD)} together, and have more")
+    return [*records, []][:2]
+
+
+def _check_heading(heading: list[bytes], first: list[bytes]) -> None:
+    """Refuse what pandas would take hours for: rows named by thousands of cells, thousands of columns of one name."""
+    if len(first) > len(heading) + 1:
+        raise ValueError(f"its rows must be as wide as its heading, and the first has {len(first):,} cells below "
+                         f"{len(heading):,} names; give every column a name")
+    named = [name for name in heading if name.strip()]
+    if len(named) - len(set(named)) > _AGAIN:
+        raise ValueError(f"its columns must have names of their own, and more than {_AGAIN:,} have another's; name them apart")

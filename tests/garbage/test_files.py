@@ -1,0 +1,84 @@
+"""Files that are small and would take hours, or a machine's memory, are refused at once; good ones beside them are read as they are."""
+
+import time
+
+import pytest
+
+from whytrust import files, limits
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture(autouse=True)
+def at_once():
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < 5
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+MANY = limits.COLUMNS
+WIDE = [
+    ("a heading of two lines", b'"a\n"' + b",b" * MANY + b"\n" + b"1," * MANY + b"1\n", "at most 100,000 columns"),
+    ("a heading of many lines", b'"a\n"' + b',"\n"' * MANY + b"\n1\n", "at most 100,000 columns"),
+    ("a name with a quote, then lines", b'x","\n"' + b',"\n"' * MANY + b"\n1\n", "as wide as its heading|at most 100,000 columns"),
+    ("a first row beyond the limit", b"a\n" + b"1," * MANY + b"1\n", "at most 100,000 columns"),
+    ("a first row of several lines", b"a\n" + b'"\n",' * MANY + b"1\n", "at most 100,000 columns"),
+    ("rows of names", b"a\n" + b"1," * 90_000 + b"1\n", "as wide as its heading.*90,001 cells below 1 names"),
+    ("blank lines before it", b"\n \n" + b",b" * MANY + b"\n", "at most 100,000 columns"),
+    ("ends of lines as on old machines", b"a\r" + b"1," * MANY + b"1\r", "at most 100,000 columns"),
+    ("columns of one name", b"b," * 50_000 + b"b\n" + b"1," * 50_000 + b"1\n", "names of their own.*1,000"),
+]
+
+
+@pytest.mark.parametrize(("raw", "words"), [one[1:] for one in WIDE], ids=[one[0] for one in WIDE])
+def test_a_table_that_is_wider_than_it_looks_is_refused(raw, words, tmp_path):
+    (tmp_path / "t.csv").write_bytes(raw)
+    with pytest.raises(ValueError, match=words):
+        files.table(tmp_path / "t.csv")
+
+
+GOOD = [
+    (b"a,b\n1,2\n3,4\n", {"a": [1, 3], "b": [2, 4]}), (b'\xef\xbb\xbf"a",b\r\n1,2\r\n', {"a": [1], "b": [2]}), (b"\n \na,b\n\n1,2", {"a": [1], "b": [2]}),
+    (b"a,a,b\n1,2,3\n", {"a": [1], "a.1": [2], "b": [3]}), (b",a\n0,7\n", {"Unnamed: 0": [0], "a": [7]}), (b'"a\nb",c\n"1,2\n3",4\n', {"a\nb": ["1,2\n3"], "c": [4]}),
+    (b'a,b\n5" wide,"say ""so"", twice"\n', {"a": ['5" wide'], "b": ['say "so", twice']}), (b"a,b\n", {"a": [], "b": []}), (b"a\n1\n2\n", {"a": [1, 2]}),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), GOOD)
+def test_good_tables_are_read_as_they_are_written(raw, expected, tmp_path):
+    (tmp_path / "t.csv").write_bytes(raw)
+    assert files.table(tmp_path / "t.csv").to_dict("list") == expected
+
+
+def test_rows_may_have_names_or_end_with_a_separator(tmp_path):
+    (tmp_path / "named.csv").write_bytes(b"a,b\nfirst,1,2\nsecond,3,4\n")
+    named = files.table(tmp_path / "named.csv")
+    assert (named.index.tolist(), named.to_dict("list")) == (["first", "second"], {"a": [1, 3], "b": [2, 4]})
+    (tmp_path / "ended.csv").write_bytes(b"a,b\n1,2,\n3,4,\n")
+    assert files.table(tmp_path / "ended.csv").to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+def test_thousands_of_columns_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(20_000)) + "\n" + ",".join("1" * 20_000) + "\n")
+    assert files.table(tmp_path / "t.csv").shape == (1, 20_000)
+
+
+def test_a_quote_that_is_closed_far_away_hides_no_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_HEAD", 10_000)
+    (tmp_path / "t.csv").write_bytes(b'"' + b"a\n" * 6000 + b'"' + b",b" * MANY + b"\n1\n")
+    with pytest.raises(ValueError, match="heading and its first row must have at most"):
+        files.table(tmp_path / "t.csv")
+
+
+# --- TOML -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [r'"\"a"', r'"a\\"', "'a'", "a", '"a.b"'])
+def test_keys_of_many_names_are_refused_however_they_are_quoted(name, tmp_path):
+    (tmp_path / "t.toml").write_text(".".join([name] * 5000) + " = 1\n")
+    with pytest.raises(ValueError, match="at most 16 names"):
+        files.toml(tmp_path / "t.toml")
+    (tmp_path / "t.toml").write_text(".".join([name] * 16) + " = 1\n")
+    assert len(files.toml(tmp_path / "t.toml")) == 1
