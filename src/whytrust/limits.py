@@ -12,6 +12,10 @@ PIXELS = 170_000_000
 """Of an image, such as 13,000 × 13,000."""
 IMAGE = 2 * GIB
 """Bytes of an image file."""
+SCANS = 100
+"""Of a JPEG, each of which may go over all of its pixels; a progressive one has ten."""
+EXIF = 16 * MIB
+"""Bytes of what a camera noted in a JPEG."""
 SAMPLES = 500_000_000
 """Of a sound, all channels together, as it is stored and as it is resampled: three hours at 44.1 kHz, or one hour of stereo."""
 ARRAY = 8 * GIB

@@ -1,10 +1,14 @@
 """Files that are small and would take hours, or a machine's memory, are refused at once; good ones beside them are read as they are."""
 
+import io
 import time
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from whytrust import files, limits
+from whytrust.domains import image
 
 pandas = pytest.importorskip("pandas")
 
@@ -70,6 +74,38 @@ def test_a_quote_that_is_closed_far_away_hides_no_columns(tmp_path, monkeypatch)
     (tmp_path / "t.csv").write_bytes(b'"' + b"a\n" * 6000 + b'"' + b",b" * MANY + b"\n1\n")
     with pytest.raises(ValueError, match="heading and its first row must have at most"):
         files.table(tmp_path / "t.csv")
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def progressive(scans, **options):
+    """A JPEG whose last scan stands there so many times more."""
+    out = io.BytesIO()
+    Image.fromarray(np.arange(4096, dtype=np.uint8).reshape(64, 64)).save(out, "JPEG", progressive=True, **options)
+    raw = out.getvalue()
+    at = raw.rindex(b"\xff\xda")
+    return raw[:at] + raw[at:-2] * (scans + 1) + raw[-2:]
+
+
+EXIF = b"\xff\xe1" + (65533).to_bytes(2, "big") + b"Exif\0\0" + b"A" * 65525
+
+
+@pytest.mark.parametrize(("raw", "words"), [
+    (progressive(limits.SCANS), "at most 100 scans"), (progressive(0)[:2] + EXIF * 300 + progressive(0)[2:], "at most 16 MiB of Exif"),
+    (b"\xff\xd8" + b"\xff\xff" + progressive(limits.SCANS)[2:], "at most 100 scans")])
+def test_a_jpeg_that_would_be_decoded_for_minutes_is_refused(raw, words, tmp_path):
+    (tmp_path / "x.png").write_bytes(raw)
+    with pytest.raises(ValueError, match=words):
+        image.read(tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("raw", [
+    progressive(20), progressive(0) + b"\xff\xda" * 1000, progressive(0, exif=b"Exif\0\0" + b"\xff\xda" * 300 + b"Exif\0\0" * 300),
+    progressive(0)[:2] + EXIF * 20 + progressive(0)[2:]], ids=["several scans", "a film behind it", "marks within its notes", "long notes"])
+def test_good_jpegs_are_read(raw, tmp_path):
+    (tmp_path / "x.jpg").write_bytes(raw)
+    np.testing.assert_array_equal(image.read(tmp_path / "x.jpg"), np.asarray(Image.open(io.BytesIO(progressive(0)))))
 
 
 # --- TOML -------------------------------------------------------------------------------------------------------------
