@@ -1,12 +1,15 @@
 """Files that are small and would take hours, or a machine's memory, are refused at once; good ones beside them are read as they are."""
 
 import io
+import json
 import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import whytrust as wt
+from garbage.kinds import BY_NAME
 from whytrust import files, limits
 from whytrust.domains import image
 
@@ -118,3 +121,24 @@ def test_keys_of_many_names_are_refused_however_they_are_quoted(name, tmp_path):
         files.toml(tmp_path / "t.toml")
     (tmp_path / "t.toml").write_text(".".join([name] * 16) + " = 1\n")
     assert len(files.toml(tmp_path / "t.toml")) == 1
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [{"rate": 2**40}, {"rate": 10**400}, {"seconds": 10**400}, {"seconds": 1e300}, {"top_hz": 10**400}, {"top_hz": 1e300}, {"rate": 0}, {"seconds": True}])
+def test_a_sound_beyond_all_measure_is_refused(told, tmp_path):
+    data = json.loads(BY_NAME["explanation of a sound"].made())
+    data["view"] |= told
+    (tmp_path / "e.json").write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="does not fit its"):
+        wt.Explanation.load(tmp_path / "e.json")
+
+
+@pytest.mark.parametrize("told", [{"rate": 10**7}, {"seconds": 1e9}, {"seconds": 1e-300}, {"top_hz": 1e9}])
+def test_a_sound_within_measure_is_drawn(told, tmp_path):
+    data = json.loads(BY_NAME["explanation of a sound"].made())
+    data["view"] |= told
+    (tmp_path / "e.json").write_text(json.dumps(data))
+    wt.Explanation.load(tmp_path / "e.json").save(tmp_path / "e.html")
+    assert (tmp_path / "e.html").stat().st_size > 1000
