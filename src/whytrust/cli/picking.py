@@ -61,7 +61,7 @@ def _pick(options: argparse.Namespace) -> int:
         models.append(loading.load(options.other, options.trust_pickle, options.device, **said).model)
     given = _given(options, loaded)
     items, called = reading.heard(*reading.items_of(options.data, loaded, given, options.limit), loaded)
-    print(f"whytrust: explaining {len(items)} inputs with {options.explainer}", file=sys.stderr)
+    complain(f"explaining {len(items)} inputs with {options.explainer}")
     found = pick(tuple(models) if len(models) > 1 else models[0], items, options.budget, options.method, options.explainer,
                  options.target, seed=options.seed, components=options.components,
                  describe=None if options.describe is None else [one.strip() for one in options.describe.split(",")],

@@ -13,6 +13,7 @@ from typing import Any
 from whytrust import auditing, integrity, stats
 from whytrust.cli import explaining
 from whytrust.cli.engines import add_engine_options, chosen
+from whytrust.cli.screen import complain
 from whytrust.fooling import Fooled, is_fooled
 from whytrust.judging import Tried, is_metrics
 from whytrust.progress import duration
@@ -89,7 +90,7 @@ def _audit(options: argparse.Namespace) -> int:
     try:
         found = auditing.run(study, folder, chosen(options))
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {safe(folder)}", file=sys.stderr)
+        complain(f"interrupted; {safe(folder)}")
         return 130
     page = found.save_html(Path(folder) / "report.html")
     if options.json:
@@ -158,7 +159,7 @@ def _export(options: argparse.Namespace) -> int:
     store = Store.open(options.folder)
     rows = export(store, options.table)
     for problem in store.problems:
-        print(f"whytrust: {problem}", file=sys.stderr)
+        complain(problem)
     print(json.dumps({"table": options.table, "rows": rows}) if options.json else f"{options.table}: {rows:,} rows")
     return 0
 
@@ -186,7 +187,7 @@ def _gate(options: argparse.Namespace) -> int:
     results = gates.check(store, options.require)
     left = len(store.blocks) - len(store.finished())
     if left:
-        print(f"whytrust: {left} of {len(store.blocks)} blocks of this run are not done yet", file=sys.stderr)
+        complain(f"{left} of {len(store.blocks)} blocks of this run are not done yet")
     if options.json:
         print(json.dumps([one.to_json() for one in results]))
     else:

@@ -105,7 +105,7 @@ def _train_detector(options: argparse.Namespace) -> int:
     data = options.data if options.data is not None else synthesised(0, *RECIPE.pieces, RECIPE.seconds) if options.quick \
         else synthesised()
     if options.data is None:
-        print(f"whytrust: no --data, so the net learns from {data.what}, not from recordings", file=sys.stderr)
+        complain(f"no --data, so the net learns from {data.what}, not from recordings")
     try:
         made = train_detector(data, options.out, schedule, 1 if options.seeds is None else options.seeds, _left_out)
     except KeyboardInterrupt:
