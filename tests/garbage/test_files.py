@@ -3,6 +3,7 @@
 import io
 import json
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -121,6 +122,56 @@ def test_keys_of_many_names_are_refused_however_they_are_quoted(name, tmp_path):
         files.toml(tmp_path / "t.toml")
     (tmp_path / "t.toml").write_text(".".join([name] * 16) + " = 1\n")
     assert len(files.toml(tmp_path / "t.toml")) == 1
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def packed(path, head, size, method=zipfile.ZIP_DEFLATED):
+    """A .npz file of one array of zeros, so many bytes long."""
+    with zipfile.ZipFile(path, "w", method) as made, made.open("x.npy", "w") as member:
+        member.write(head)
+        for start in range(0, size, 1 << 20):
+            member.write(bytes(min(1 << 20, size - start)))
+
+
+def head_of(shape):
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+@pytest.mark.parametrize("claims", [False, True])
+def test_an_array_that_swells_a_thousandfold_is_refused_and_a_small_one_read(method, claims, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_MUCH", 1 << 21)
+    packed(tmp_path / "small.npz", head_of((1 << 20,)), 1 << 20, method)
+    assert not files.arrays(tmp_path / "small.npz", ["x"])["x"].any()
+    packed(tmp_path / "x.npz", head_of((1 << 22,)), 1 << 22, method)
+    if claims:  # that it is packed in more than the file has
+        raw = bytearray((tmp_path / "x.npz").read_bytes())
+        at = raw.index(b"PK\x01\x02") + 20
+        raw[at:at + 4] = (1 << 21).to_bytes(4, "little")
+        (tmp_path / "x.npz").write_bytes(raw)
+    with pytest.raises(ValueError, match=r"at most 200 times its size, and x\.npy does to 4"):
+        files.arrays(tmp_path / "x.npz", ["x"])
+
+
+def test_a_constant_picture_is_read_from_a_packed_file(tmp_path):
+    picture = np.full((4000, 4000, 3), 255, np.uint8)
+    np.savez_compressed(tmp_path / "x.npz", x=picture)
+    assert (files.arrays(tmp_path / "x.npz", ["x"])["x"] == picture).all()
+
+
+@pytest.mark.parametrize("claimed", [(1 << 30, b"\x02\0", 4), (60_000, b"\x01\0", 2)])
+def test_the_head_of_an_array_is_not_read_where_it_claims_too_much(claimed, tmp_path):
+    length, version, room = claimed
+    head = b"\x93NUMPY" + version + length.to_bytes(room, "little")
+    packed(tmp_path / "x.npz", head, 1 << 24)
+    (tmp_path / "x.npy").write_bytes(head + bytes(1 << 16))
+    for read in (lambda: files.arrays(tmp_path / "x.npz", ["x"]), lambda: files.array(tmp_path / "x.npy")):
+        with pytest.raises(ValueError, match=r"its head must have at most 9\.766 KiB"):
+            read()
 
 
 # --- explanations -----------------------------------------------------------------------------------------------------

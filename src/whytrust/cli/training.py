@@ -89,7 +89,7 @@ def _attacked(given: str | None) -> int | None:
     """How many training texts to attack: 0 for none, None for all."""
     if given is None or given == ALL:
         return 0 if given is None else None
-    if not given.isdigit() or int(given) < 1:
+    if not given.isdecimal() or int(given) < 1:
         raise ValueError(f"--adversarial must be a number of texts to attack, at least 1, or {ALL}, got {given!r}")
     return int(given)
 
