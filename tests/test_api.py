@@ -35,7 +35,7 @@ def test_targets_by_name_and_index(target, index):
 
 @pytest.mark.parametrize(("target", "error", "message"), [
     ("great", ValueError, r"one of the model's classes \(bad, fine\)"), (2, ValueError, "from 0 to 1"),
-    (1.0, TypeError, "class name as text, an index or None"), ("top:3", ValueError, "from 1 to the number of classes"), ([], ValueError, "empty")])
+    (1.0, TypeError, "class name as text, an index or None"), ("top:3", ValueError, "from 1 to the number of classes"), ("top:²", ValueError, "from 1 to the number of classes"), ([], ValueError, "empty")])
 def test_targets_that_do_not_exist(target, error, message):
     with pytest.raises(error, match=message):
         wt.explain(wt.model(GOOD, classes=["bad", "fine"]), "a good film", target=target, samples=50)
@@ -150,7 +150,7 @@ def fails_later(batch):
     (bright, np.ones((8, 8)), {"parts": "grid:1x1"}, "at least two"), (bright, np.ones((1, 8)), {}, "2 × 2 pixels"),
     (bright, NAN_IMAGE, {}, "finite pixels, got 3"), (bright, IMAGE * np.inf, {}, "finite pixels"),
     (bright, IMAGE, {"parts": "grid:99x2"}, "1 to 16 rows"), (bright, IMAGE, {"parts": "grid:two"}, "grid:ROWSxCOLUMNS"),
-    (bright, IMAGE, {"parts": "slic:0"}, "whole number"), (bright, IMAGE, {"parts": "squares"}, "parts must begin with"),
+    (bright, IMAGE, {"parts": "slic:0"}, "whole number"), (bright, IMAGE, {"parts": "slic:²"}, "whole number"), (bright, IMAGE, {"parts": "squares"}, "parts must begin with"),
     (bright, IMAGE, {"parts": np.zeros((3, 3), int)}, "one whole number a pixel"), (bright, IMAGE, {"fill": "pink"}, "fill must be"),
     (bright, IMAGE, {"fill": (1.0, 2.0)}, "one number or 3"), (bright, (IMAGE * 255).astype(np.uint8), {"fill": 300}, "must fit"),
     (wt.model(bright, layout="NCHW"), np.ones((2, 8, 8)), {}, "1, 3 or 4 channels"),

@@ -1,6 +1,8 @@
 """Words of others on a terminal and in Markdown: seen, and nothing more."""
 
+import html
 import sys
+import types
 import unicodedata
 
 import numpy as np
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 import whytrust as wt
 from whitebox import examples
 from whytrust import cli, legible
+from whytrust.cli import runs
 from whytrust.cli.screen import LONGEST, Screen, complain
+from whytrust.progress import CaseProgress
 from whytrust.studies import markdown
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=60)
@@ -99,6 +103,16 @@ def test_an_error_is_one_line_that_obeys_nothing(tmp_path, capsys):
     assert shown.startswith("whytrust: ")
 
 
+def test_problems_of_a_run_and_notes_on_the_way_obey_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs.Store, "open", lambda folder: types.SimpleNamespace(problems=["block \x1b[2J\nforged"]))
+    monkeypatch.setattr(runs, "export", lambda store, table: 3)
+    assert cli.main(["export", str(tmp_path), "t.parquet"]) == 0
+    CaseProgress("auditing", 5).aside("case \x1b[2J\nforged")
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert [line.split()[0] for line in said.splitlines()] == ["whytrust:", "auditing:"]
+
+
 def test_a_message_of_megabytes_is_told_by_its_beginning_and_its_end(capsys):
     complain("first " + "x" * 3_000_000 + " last")
     shown = capsys.readouterr().err
@@ -129,6 +143,16 @@ def test_a_table_keeps_its_rows_and_columns_and_no_cell_becomes_markup(rows):
         assert sum(c == "|" and bare[i - 1:i] != "\\" for i, c in enumerate(bare)) == 4
         assert not any(opened in line for opened in ("<s", "<!", "</"))
         assert "](" not in line
+
+
+@pytest.mark.parametrize("text", ["see http://evil.example/x", "HTTPS://evil.example", "ftp://evil.example", "www.evil.example", "WWW.evil.example", "(http://a)http://b",
+                                  "[q]: http://evil.example", "![p][q]"])
+def test_an_address_in_markdown_is_shown_and_is_no_link(text):
+    told = markdown.inert(text)
+    assert "://" not in told
+    assert "www." not in told.lower()
+    assert "]:" not in told
+    assert html.unescape(told) == text
 
 
 def test_plain_words_in_markdown_stay_as_they_are():

@@ -54,6 +54,21 @@ def test_what_cannot_be_a_model_is_one_clear_error(spec, message):
         load(spec, trust_pickle=True)
 
 
+@pytest.mark.parametrize(("raw", "where"), [(b"x = 1\ndef broken(:\n", ", line 2"), (b"x = 1\0", ""), (b"\xff\xfe", ""), (b"x = (", ", line 1")])
+def test_a_file_that_is_no_python_is_one_clear_error(raw, where, tmp_path, capsys):
+    (tmp_path / "model.py").write_bytes(raw)
+    with pytest.raises(ValueError, match=rf"file of Python code, and .*model\.py{where}"):
+        load(f"{tmp_path / 'model.py'}:predict")
+    assert main(["explain", f"{tmp_path / 'model.py'}:predict", "a text"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_what_the_code_of_a_file_raises_is_its_own(tmp_path):
+    (tmp_path / "model.py").write_text("raise SyntaxError('mine')")
+    with pytest.raises(SyntaxError, match="mine"):
+        load(f"{tmp_path / 'model.py'}:predict")
+
+
 def test_a_broken_pickle_says_so(folder):
     (folder / "m.pkl").write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match="reading it gave"):

@@ -9,7 +9,7 @@ import whytrust as wt
 from studies.swapped import Swapping, looking, texts
 from whytrust import cli, inputs
 from whytrust.cli import reading
-from whytrust.studies import figures
+from whytrust.studies import figures, spec
 
 SECRET = "the fine film has a secret story"
 
@@ -65,3 +65,10 @@ def test_a_figure_with_a_name_that_leads_elsewhere_is_not_written(tmp_path, name
         figures.write([("x", name, Figure())], tmp_path / "figures")
     assert [path.name for path in tmp_path.rglob("*")] == ["figures"]
     assert figures.write([("x", "fragile-imdb", Figure())], tmp_path / "figures") == [tmp_path / "figures" / "fragile-imdb.png"]
+
+
+@pytest.mark.parametrize("text", ["²", "⑤", "٣"])
+def test_what_is_no_number_of_ours_is_a_text(text, tmp_path):
+    assert reading.item_of(text, ["first", "second"], {}) == text
+    (tmp_path / "labels.txt").write_text(f"1\n{text}\n007\n", encoding="utf-8")
+    assert spec._lines(str(tmp_path / "labels.txt")) == [1, text, 7]

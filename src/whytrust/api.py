@@ -193,7 +193,7 @@ class Asking:
             return [0 if columns == 1 else int(self.model.labels(scores[None])[0])], True
         if isinstance(self.target, str) and self.target.startswith("top:"):
             count = self.target[4:]
-            if not count.isdigit() or not 1 <= int(count) <= columns:
+            if not count.isdecimal() or not 1 <= int(count) <= columns:
                 raise ValueError(f"target top:K takes a K from 1 to the number of classes, {columns}, got {self.target!r}")
             return [int(i) for i in np.argsort(-scores, kind="stable")[: int(count)]], False
         many = isinstance(self.target, Sequence | np.ndarray) and not isinstance(self.target, str)

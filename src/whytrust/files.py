@@ -5,6 +5,8 @@ Whatever is wrong is one ValueError that names the file: pipes and devices are n
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
 import math
 import os
@@ -28,7 +30,15 @@ from whytrust.core import need
 
 Place = str | os.PathLike[str]
 _PIECE = 1 << 20
-_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{limits.KEYS}}}""")
+_HEAD = 4 * limits.LINE
+"""Bytes of a table in which its heading and its first row must end."""
+_ARRAY_HEAD = 10_000
+"""Bytes of the head of an array, as numpy has it."""
+_MUCH = 256 * limits.MIB
+"""Bytes that an array may always unpack to, for one of nothing but zeros does to a thousand times its size."""
+_AGAIN = 1000
+"""Columns of a table that may have the name of one before them; pandas compares each with all."""
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{limits.KEYS}}}""")
 
 
 def checked(path: Place, what: str, most: int | None = None) -> Path:
@@ -114,13 +124,30 @@ def inside(folder: Place, suffixes: Sequence[str] | None = None) -> list[Path]:
     A folder may come from anyone, and a link in it could name any file of the reader's.
     """
     root = Path(folder)
-    found = sorted(path for path in root.rglob("*") if suffixes is None or path.suffix.lower() in suffixes)
+    named = [one for one in _entries(root) if suffixes is None or os.path.splitext(one.name)[1].lower() in suffixes]
     within = Path(os.path.realpath(root))
-    for path in found:
-        if path.is_symlink() and not (target := Path(os.path.realpath(path))).is_relative_to(within):
+    for path in sorted(Path(one.path) for one in named if one.is_symlink()):
+        if not (target := Path(os.path.realpath(path))).is_relative_to(within):
             raise ValueError(f"{path} must lie in {root}, and is a link to {target}; copy the file there, or name the folder "
                              "that it is in")
-    return found
+    return sorted(Path(one.path) for one in named)
+
+
+def _entries(root: Path) -> Iterator[os.DirEntry[str]]:
+    """What a folder and its sub-folders hold; those that links lead to are not walked into."""
+    waiting, seen = [os.fspath(root)], 0
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                here = list(itertools.islice(entries, limits.ENTRIES + 1 - seen))
+        except OSError:  # others' folders, or one that is gone, hold nothing for us
+            continue
+        seen += len(here)
+        if seen > limits.ENTRIES:
+            raise ValueError(f"{root} must hold at most {limits.ENTRIES:,} files and folders, and holds more; name the folder "
+                             "of the data alone")
+        waiting += [one.path for one in here if one.is_dir(follow_symlinks=False)]
+        yield from here
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -218,9 +245,13 @@ def arrays(path: Place, names: Iterable[str], what: str = "a .npz file of arrays
 
 def member(packed: zipfile.ZipFile, name: str, empty: bool = False) -> NDArray[Any]:
     """One array of an opened .npz file, which may be `empty`."""
-    held = packed.getinfo(name).file_size
+    told = packed.getinfo(name)
+    # What it is packed in is a claim as well: it can be no more than the file.
+    if told.file_size > max(_MUCH, limits.SWOLLEN * min(told.compress_size, packed.start_dir)):
+        raise ValueError(f"an array of more than {size(_MUCH)} must unpack to at most {limits.SWOLLEN} times its size, and "
+                         f"{name} does to {size(told.file_size)}; save it with np.savez, unpacked")
     with packed.open(name) as stream:
-        return _array(stream, held, empty)
+        return _array(stream, told.file_size, empty)
 
 
 def _array(file: IO[bytes], held: int, empty: bool = False) -> NDArray[Any]:
@@ -230,6 +261,10 @@ def _array(file: IO[bytes], held: int, empty: bool = False) -> NDArray[Any]:
     read_head = {(1, 0): library.read_array_header_1_0, (2, 0): library.read_array_header_2_0}.get(version)
     if read_head is None:
         raise ValueError(f"it is of version {version[0]}.{version[1]}, which is for tables with named columns")
+    taken = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+    if taken > _ARRAY_HEAD:  # which numpy would refuse as well, when it has read it
+        raise ValueError(f"its head must have at most {size(_ARRAY_HEAD)}, and claims {size(taken)}")
+    file.seek(library.MAGIC_LEN)
     shape, _, dtype = read_head(file)
     if dtype.kind in "OV":
         raise ValueError(f"it must hold plain numbers or texts, and holds {dtype}: objects are pickled, and reading a pickle "
@@ -254,13 +289,56 @@ def _array(file: IO[bytes], held: int, empty: bool = False) -> NDArray[Any]:
 
 def table(path: Place, sep: str = ",", what: str = "a table in UTF-8, with the names of its columns and a row a line",
           **options: Any) -> Any:
-    """The rows of a .csv file as a DataFrame; `options` are those of pandas.read_csv."""
+    """The rows of a .csv file as a DataFrame; `options` are those of pandas.read_csv.
+
+    Rows may begin with a name of their own, as R writes them, or end with a separator; else they are as wide as the heading.
+    """
     pandas = need("pandas", "tables")
     for _ in _pieces(path, what, limits.TABLE):  # lines are looked at before pandas makes columns of them
         continue
     with opened(path, what) as file, telling(path, what):
-        first = next((line for line in iter(lambda: file.readline(limits.LINE), b"") if line.strip()), b"")
-        if first.count(sep.encode()) >= limits.COLUMNS:
-            raise ValueError(f"it must have at most {limits.COLUMNS:,} columns, and has {first.count(sep.encode()) + 1:,}")
+        heading, first = _first_records(file, sep.encode(), options.get("quoting", 0) != csv.QUOTE_NONE)
         file.seek(0)
+        if options.get("header", 0) is not None and first:
+            _check_heading(heading, first)
+            if len(first) == len(heading) + 1 and not first[-1].strip():  # else pandas takes the first column for names of rows
+                options = {"index_col": False, **options}
         return pandas.read_csv(file, sep=sep, low_memory=False, **options)
+
+
+def _first_records(file: IO[bytes], sep: bytes, quoted: bool) -> list[list[bytes]]:
+    """The cells of the heading and of the first row, which settle how many columns pandas makes; [] where there are none.
+
+    A cell in quotes may hold separators and line breaks: lines alone do not tell how wide a table is.
+    """
+    head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    in_quotes = rb'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' if quoted else rb"(?!)"
+    cell = re.compile(rb"((?:%s)?[^%s\r\n]*+)(%s|\r\n?|\n|\Z)" % (in_quotes, re.escape(sep), re.escape(sep)))
+    records: list[list[bytes]] = [[]]
+    for found in cell.finditer(head):
+        records[-1].append(found[1])
+        if len(records[-1]) > limits.COLUMNS:
+            raise ValueError(f"it must have at most {limits.COLUMNS:,} columns, and has more; divide it")
+        if found[2] == sep:
+            continue
+        if len(records[-1]) == 1 and not found[1].strip():
+            records[-1].clear()  # a blank line is none
+        elif len(records) == 2:
+            return records
+        else:
+            records.append([])
+        if found.end() == len(head):
+            break
+    if len(head) == _HEAD:
+        raise ValueError(f"its heading and its first row must have at most {size(_HEAD)} together, and have more")
+    return [*records, []][:2]
+
+
+def _check_heading(heading: list[bytes], first: list[bytes]) -> None:
+    """Refuse what pandas would take hours for: rows named by thousands of cells, thousands of columns of one name."""
+    if len(first) > len(heading) + 1:
+        raise ValueError(f"its rows must be as wide as its heading, and the first has {len(first):,} cells below "
+                         f"{len(heading):,} names; give every column a name")
+    named = [name for name in heading if name.strip()]
+    if len(named) - len(set(named)) > _AGAIN:
+        raise ValueError(f"its columns must have names of their own, and more than {_AGAIN:,} have another's; name them apart")

@@ -104,10 +104,21 @@ def _module(place: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    _check_python(path)
     with _importing_from(str(path.parent.resolve())):
         spec.loader.exec_module(module)
     _send_as_code(module)
     return module
+
+
+def _check_python(path: Path) -> None:
+    """Refuse a file that is no Python before anything of it runs; what its code raises is its own."""
+    try:
+        compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:  # the latter of files with NUL in them
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise ValueError(f"MODEL must name a file of Python code, and {path}{where} is none ({why}); correct it") from error
 
 
 def _send_as_code(module: Any) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
+from whytrust.legible import in_line
+
 LONG, SELDOM = 10.0, 900.0
 """Seconds after which a run that nobody watches leaves a line at its end, and between two lines on its way."""
 
@@ -41,7 +43,7 @@ class Progress:
         self.done += calls
         now = time.monotonic()
         if self.watched and now - self.start > 1 and now - self.last > 0.1:
-            sys.stderr.write(f"\r\x1b[K{self.label}: {self.words(now)}")
+            sys.stderr.write("\r\x1b[K" + in_line(f"{self.label}: {self.words(now)}"))
             sys.stderr.flush()
             self.last, self.shown = now, True
 
@@ -95,7 +97,7 @@ class CaseProgress(Progress):
 
     def _line(self, words: str) -> None:
         if sys.stderr is not None:
-            print(f"{self.label}: {words}", file=sys.stderr, flush=True)
+            print(in_line(f"{self.label}: {words}"), file=sys.stderr, flush=True)  # errors of others' data may be told in it
 
     def words(self, now: float) -> str:
         """How far the run is, how fast, and how long it will take where something is known of that."""

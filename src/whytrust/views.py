@@ -106,6 +106,10 @@ class TableView:
         return _fields(self)
 
 
+FASTEST = 10**7
+"""Samples a second of a sound, at most: the head of a .wav file, as pages hold it, has no room for a thousand times that."""
+_LARGEST = 1e9
+"""Seconds and hertz of a sound, at most."""
 _PLAIN = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)")
 VIEWS: dict[str, type[Any]] = {v.kind: v for v in (ImageView, TextView, SoundView, TableView)}
 
@@ -132,8 +136,8 @@ def check(view: View, parts: int) -> None:
                 and _finite(view.spectrogram)
                 and (view.wave is None or (view.wave.ndim == 1 and view.wave.size > 0 and _finite(view.wave)))
                 and (view.wave_labels is None or (view.wave_labels.ndim == 1 and _fit(view.wave_labels, parts)))
-                and all(_above_nought(value) for value in (view.seconds, view.top_hz, view.rate))
-                and isinstance(view.rate, int | None))
+                and _above_nought(view.seconds, _LARGEST) and _above_nought(view.top_hz, _LARGEST)
+                and _above_nought(view.rate, FASTEST) and isinstance(view.rate, int | None))
     elif isinstance(view, TextView):
         inside = all(isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(view.text)
                      for spans in view.spans for start, end in spans)
@@ -166,8 +170,8 @@ def _finite(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
 
 
-def _above_nought(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf)
+def _above_nought(value: Any, most: float) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most)
 
 
 def encode(value: Any) -> Any:

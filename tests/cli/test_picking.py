@@ -1,6 +1,7 @@
 """`whytrust pick`: what it reads, what it prints and writes, how it ends."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -93,6 +94,17 @@ def test_some_failures_are_told_and_exit_with_one(folder, capsys):
     assert code == 1
     assert "b.txt: a text must have at least one word" in err
     assert "1 input of 2 could not be explained and is left out: input 1 (b.txt); " in out
+
+
+def test_a_pipe_among_the_inputs_is_told_and_not_waited_for(folder, capsys):
+    (folder / "some").mkdir()
+    (folder / "some" / "a.txt").write_text("a good film")
+    os.mkfifo(folder / "some" / "b.txt")
+    code, out, err = run(capsys, "model.py:words", "some", "--budget", "1", "--run", "kept", *EXACT)
+    assert code == 1
+    assert "b.txt must be" in err
+    assert "is a pipe" in err
+    assert "1 input of 2 could not be explained" in out
 
 
 def test_demos_bring_their_inputs(capsys, folder):

@@ -154,6 +154,7 @@ def test_a_map_over_the_parts_own_transform_is_pooled_alike_by_shape_and_by_plac
 
 @pytest.mark.parametrize(("sound", "grid", "message"), [
     (np.zeros((20, 20)), "slic:0", "slic:20, with a whole number >= 1, got 'slic:0'"),
+    (np.zeros((20, 20)), "slic:²", "slic:20, with a whole number >= 1, got 'slic:²'"),
     (np.zeros((20, 20)), "slic:many", "got 'slic:many'"),
     (np.zeros((20, 20)), "slices", "slic:20"),
     (np.zeros(100), "slic:100", "at least 16 samples in each stretch of time, got 10"),

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,32 @@ def test_array_statistics_survive_json(rng: np.random.Generator) -> None:
     for data in (rng.normal(size=(90, 2)), rng.integers(0, 300, (90, 2)), np.array([["a", 1], ["b", None]], dtype=object)):
         fitted = TableStatistics.fit(data)
         assert TableStatistics.from_json(json.loads(json.dumps(fitted.to_json()))) == fitted
+
+
+@pytest.mark.parametrize("data", [
+    np.array([["a", "b" * 3000], ["c", "d"]]), np.array([["a"], ["b"]], dtype="<U900"), np.array([["1.5"], ["x"]], dtype=object), np.array([[1], [2]], dtype=">i2"),
+    np.array([[True], [False]]), pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), pd.DataFrame({"a": ["x", "y"]}, dtype="category"),
+    pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Europe/Vienna")}), pd.DataFrame({"a": pd.to_timedelta([1, 2], "s")}),
+    pd.DataFrame({"a": ["x", "y"]}, dtype="string"), pd.DataFrame({"a": ["x", "y"]}, dtype=object), pd.DataFrame({"a": [1.0, 2.0]}, dtype="double[pyarrow]")])
+def test_statistics_of_every_dtype_are_read_again(data: Any, tmp_path: Path) -> None:
+    fitted = TableStatistics.fit(data)
+    fitted.save(tmp_path / "x.json")
+    assert TableStatistics.load(tmp_path / "x.json") == fitted
+
+
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("dtype", ["<U1000000", "S99999999", "V100000000", "i8,f8", "complex128", "category", "bad", "", 5, "<U" + "9" * 30])
+def test_a_dtype_that_no_training_data_has_is_refused_by_its_column(dtype: Any, frame: bool, tmp_path: Path) -> None:
+    told = TableStatistics.fit(pd.DataFrame({"age": [1.0, 2.0]}) if frame else np.array([[1.0], [2.0]]), names=None if frame else ["age"]).to_json()
+    told["columns"][0]["storage"]["dtype"] = dtype
+    (tmp_path / "x.json").write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="dtype of column 'age'"):
+        TableStatistics.load(tmp_path / "x.json")
+    if not frame:
+        told = TableStatistics.fit(np.array([[1.0], [2.0]])).to_json() | {"dtype": dtype}
+        (tmp_path / "x.json").write_text(json.dumps(told))
+        with pytest.raises(ValueError, match="dtype of the table"):
+            TableStatistics.load(tmp_path / "x.json")
 
 
 def test_statistics_do_not_grow_with_the_training_data(rng: np.random.Generator) -> None:

@@ -193,6 +193,19 @@ def test_songs_lie_in_their_folder(read, tmp_path, outside):
         read(folder)
 
 
+@pytest.mark.parametrize("listing", [inputs.files, gather, files.inside])
+def test_a_folder_of_more_files_than_data_have_is_refused(listing, tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    for name in ("a.txt", "deep/b.txt", "deep/c.csv", "deep/d.txt"):
+        (tmp_path / name).write_text("a good film")
+    (tmp_path / "deep" / "again").symlink_to(tmp_path)  # a circle, if it were followed
+    monkeypatch.setattr(limits, "ENTRIES", 6)
+    assert [path.name for path in inputs.files(tmp_path)] == ["a.txt", "b.txt", "d.txt"]
+    monkeypatch.setattr(limits, "ENTRIES", 5)
+    with pytest.raises(ValueError, match="must hold at most 5 files and folders, and holds more; name the folder of the data alone"):
+        listing(tmp_path)
+
+
 def test_images_of_imagenet_lie_in_their_folder(tmp_path, outside):
     folder = tmp_path / "images"
     folder.mkdir()
@@ -289,4 +302,4 @@ def test_the_page_on_security_tells_every_limit():
     assert told == {name: files.size(value) if name in BYTES else f"{value:,}" for name, value in held.items()}
 
 
-BYTES = ("IMAGE", "ARRAY", "TABLE", "TEXT", "LINE", "JSON", "VIEW", "SPEC", "VECTORS")
+BYTES = ("IMAGE", "EXIF", "ARRAY", "TABLE", "TEXT", "LINE", "JSON", "VIEW", "SPEC", "VECTORS")

@@ -189,6 +189,27 @@ def _open(path, queue):
     queue.put(WordVectors.open(path).nearest("good", 2))
 
 
+def test_memory_stays_flat_where_few_vectors_are_very_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_NUMBERS", 1 << 14)
+    (tmp_path / "v.txt").write_text("".join(f"w{i}{' 1.5' * 2000}\n" for i in range(150)))
+    WordVectors.open(tmp_path / "v.txt")  # what is imported and kept is no matter of the file's
+    (tmp_path / "again.txt").write_bytes((tmp_path / "v.txt").read_bytes())
+    tracemalloc.start()
+    try:
+        WordVectors.open(tmp_path / "again.txt")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_500_000  # of 300,000 numbers
+
+
+def test_vectors_of_more_numbers_than_any_have_are_refused(tmp_path):
+    for first in ("", "1 100001\n"):
+        (tmp_path / "v.txt").write_text(f"{first}w{' 1' * 100_001}\n")
+        with pytest.raises(ValueError, match=r"at most 100,000 numbers, and those of .* have 100,001"):
+            WordVectors.open(tmp_path / "v.txt")
+
+
 def test_several_processes_may_make_the_index_at_once(tmp_path):
     path = written(tmp_path / "v.txt", {**SMALL, **{f"w{i}": (-1, i, 1) for i in range(3000)}})
     context = multiprocessing.get_context("fork")

@@ -27,6 +27,7 @@ from whytrust import cli
 from whytrust.explainers.baselines import Random
 from whytrust.models.whitebox import PlantedCause
 from whytrust.pictures import html
+from whytrust.report.records import NUMBER
 from whytrust.store import Block, Result, Store
 
 HERE = Path(tempfile.mkdtemp(prefix="hostile-runs-"))
@@ -194,6 +195,12 @@ def test_what_no_audit_writes_is_refused_by_name(change, words, tmp_path):
             code, out, err = told(arguments, capsys)
             assert (code, out) == (2, "")
             assert words in err
+
+
+@pytest.mark.parametrize("value", [10**400, -10**400, float("inf"), float("nan"), True, "1"])
+def test_a_number_beyond_all_measure_is_refused_by_its_place(value):
+    with pytest.raises(ValueError, match="its score must be a finite number"):
+        NUMBER(value, "its score")
 
 
 @examples(35)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.svm import SVC
 from whytrust import engine
 from whytrust.core import generator
 from whytrust.store import Store
-from whytrust.studies import lime_religion, lime_religion_models, markdown
+from whytrust.studies import lime_religion, lime_religion_data, lime_religion_models, markdown
 from whytrust.studies.lime_religion_data import Post, author_names, bare, divide, foreign_shares, read
 from whytrust.studies.lime_religion_readers import Explained, Readers
 
@@ -85,6 +86,20 @@ def test_signatures(body, signature):
 def test_lines_that_say_whom_a_post_quotes(line, is_one):
     post = divide(f"From: x@example.com\n\n{line}\nWhat follows.\n")
     assert (post.said_by == line) == is_one
+
+
+@pytest.mark.parametrize("line", ["a" * 200_000, "<" + "@" * 50_000, " " * 5000 + "x", " \t" * 2500 + "x", "-" * 50_000 + "x", "says " + ":" * 5000 + " " * 5000 + "x"])
+def test_long_lines_are_read_once(line):
+    start = time.process_time()
+    divide(f"From: {line}\nSubject: x\n\n{line}\nwrote:\n> {line}\n\n{line}\n")
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(("line", "address"), [("mail a.b@c.org, now", "a.b@c.org"), ("(a@b)", "a@b"), ("<a!b!c>", "<a!b!c>"), ("see <1993Apr5.020504.199@host> there", "<1993Apr5.020504.199@host>"),
+                                               ("<12345678>", "<12345678>"), ("at @ home", None), ("<short>", None)])
+def test_addresses_are_found(line, address):
+    found = lime_religion_data._ADDRESS.search(line)
+    assert (found[0] if found else None) == address
 
 
 def test_a_post_without_a_header_is_all_body_and_other_line_ends_are_known():

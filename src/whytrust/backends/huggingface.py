@@ -12,6 +12,7 @@ import os
 import urllib.error
 import urllib.request
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust import files, limits
+from whytrust.backends import huggingface_folder
 from whytrust.backends.huggingface_text import TextScores, applied, logits_of, longest
 from whytrust.backends.torch import TorchScores
 from whytrust.backends.torch_cuts import as_array
@@ -30,7 +31,6 @@ from whytrust.core import Batch, Floats, need
 
 OPTIONS = ("device", "max_length")
 IMAGES_AT_ONCE = 8
-_COUNTED = ("layers", "_layer", "heads", "_head")
 _SET_HERE = ("padding", "truncation", "max_length", "return_tensors", "return_offsets_mapping", "stride",
              "return_overflowing_tokens", "is_split_into_words", "pad_to_multiple_of", "padding_side")
 
@@ -202,7 +202,8 @@ def _outputs(model: Any, wanted: str | None) -> tuple[str, dict[str, Any]]:
 
 def _distinct(names: list[str]) -> tuple[str, ...]:
     while len(set(names)) < len(names):
-        names = [f"{name} ({i})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+        often = Counter(names)
+        names = [f"{name} ({i})" if often[name] > 1 else name for i, name in enumerate(names)]
     return tuple(names)
 
 
@@ -230,13 +231,13 @@ def load(name: str, device: str | None = None) -> tuple[Any, Any]:
     auto = need("transformers", "text")
     with quiet(), unwarned():
         local, config = _config(auto, name)
-        architecture = (getattr(config, "architectures", None) or [type(config).__name__])[0]
+        architecture = huggingface_folder.architecture(name, config)
         text = "ForSequenceClassification" in architecture
         if not text and "ForImageClassification" not in architecture:
             raise ValueError(f"{name} must be a classifier of texts or images, got a {architecture}, which gives no scores of "
                              "classes; fine-tune it for sequence or image classification first")
         kind = auto.AutoModelForSequenceClassification if text else auto.AutoModelForImageClassification
-        check_asked(name, config, kind)
+        huggingface_folder.check_asked(name, config, kind)
         try:
             given = {"local_files_only": local, "trust_remote_code": False}
             model, info = kind.from_pretrained(name, output_loading_info=True, **given)
@@ -252,46 +253,11 @@ def load(name: str, device: str | None = None) -> tuple[Any, Any]:
     return (model if device is None else model.to(device)).eval(), reader
 
 
-def check_asked(name: str, config: Any, kind: Any) -> None:
-    """Refuse a folder that asks for far more weights than it brings: they would be made up, until there is no memory left."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return
-    brought = [files.checked(path, "a file of weights") for path in (*folder.glob("*.safetensors"), *folder.glob("*.bin"))]
-    try:
-        with need("torch", "torch").device("meta"):  # sizes alone, and no memory
-            asked = sum(weight.numel() for weight in kind.from_config(config).parameters())
-    except Exception:  # what is wrong with it is told by whoever loads it
-        return
-    held = sum(path.stat().st_size for path in brought)
-    if asked > limits.WEIGHTS * max(held, limits.MIB):
-        raise ValueError(f"{name} must bring the weights that its config.json asks for, {asked:,}, and has files of "
-                         f"{files.size(held)}; check that it is whole")
-
-
-def _check_folder(folder: Path) -> None:
-    """What a folder asks for, before it is given to who would make it: layers by the million, weights from anywhere."""
-    for path in folder.iterdir():
-        if not path.is_dir():
-            files.checked(path, "a file of a model")  # a pipe would be waited for
-    for listing in folder.glob("*.index.json"):
-        named = files.plain(listing, "a list of weights")
-        places = named.get("weight_map") if isinstance(named, dict) else None
-        if not isinstance(places, dict) or not all(isinstance(one, str) and Path(one).name == one for one in places.values()):
-            raise ValueError(f"{listing} must name files of weights that lie beside it, {{weight_map: {{weight: file}}}}")
-    config = folder / "config.json"
-    told = files.plain(config, "the configuration of a model") if config.exists() else {}
-    for key, value in told.items() if isinstance(told, dict) else ():
-        most = limits.LABELS if key.endswith("labels") else limits.LAYERS if key.endswith(_COUNTED) else None
-        if most is not None and isinstance(value, int) and value > most:
-            raise ValueError(f"{config} must ask for at most {most:,} of what it calls {key!r:.40}, got {value:,}")
-
-
 def _config(auto: Any, name: str) -> tuple[bool, Any]:
     """(whether it is all on this machine, its configuration); what is in the cache is used as it is."""
     folder = os.path.isdir(name)
     if folder:
-        _check_folder(Path(name))
+        huggingface_folder.check(Path(name))
     try:
         return True, auto.AutoConfig.from_pretrained(name, local_files_only=True, trust_remote_code=False)
     except Exception as error:

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.backends import smollm
-from whytrust.backends.huggingface import _config, _line, check_asked, quiet, unwarned
+from whytrust.backends.huggingface import _config, _line, quiet, unwarned
+from whytrust.backends.huggingface_folder import architecture as architecture_of
+from whytrust.backends.huggingface_folder import check_asked
 from whytrust.backends.huggingface_text import _unchanged, longest
 from whytrust.backends.torch_modes import evaluating
 from whytrust.core import MissingExtra, need
@@ -284,7 +286,7 @@ def _load(name: str, kind: str) -> tuple[Any, Any]:
     auto = need("transformers", "text")
     with quiet(), unwarned():
         local, config = _config(auto, name)
-        architecture = (getattr(config, "architectures", None) or [type(config).__name__])[0]
+        architecture = architecture_of(name, config)
         given = {"local_files_only": local, "trust_remote_code": False}
         check_asked(name, config, getattr(auto, kind))
         try:

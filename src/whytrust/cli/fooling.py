@@ -82,7 +82,7 @@ def _fool(options: argparse.Namespace) -> int:
             command=_command(options), **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"
-        print(f"whytrust: interrupted{kept}", file=sys.stderr)
+        complain(f"interrupted{kept}")
         return 130
     return _show(found, options)
 

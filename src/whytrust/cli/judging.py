@@ -11,6 +11,7 @@ from typing import Any
 from whytrust import judging
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
+from whytrust.cli.screen import complain
 from whytrust.studies.metrics_study import CASES
 
 
@@ -36,7 +37,7 @@ def _metrics(options: argparse.Namespace) -> int:
         tried = judging.metrics(options.names or None, options.domain, cases=options.cases, out=out, jobs=chosen(options),
                                 seed=options.seed, command="whytrust metrics")
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {safe(out)}", file=sys.stderr)
+        complain(f"interrupted; {safe(out)}")
         return 130
     print(json.dumps(tried.to_json()) if options.json else tried)
     if options.html is not None:

@@ -62,7 +62,7 @@ def _pick(options: argparse.Namespace) -> int:
     given = _given(options, loaded)
     items, called = reading.heard(*reading.items_of(options.data, loaded, given, options.limit), loaded)
     if options.folder is None:  # a run says how far it is itself, once its folder is found to be its own
-        print(f"whytrust: explaining {len(items)} inputs with {options.explainer}", file=sys.stderr)
+        complain(f"explaining {len(items)} inputs with {options.explainer}")
     found = pick(tuple(models) if len(models) > 1 else models[0], items, options.budget, options.method, options.explainer,
                  options.target, seed=options.seed, components=options.components,
                  describe=None if options.describe is None else [one.strip() for one in options.describe.split(",")],

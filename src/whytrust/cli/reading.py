@@ -52,7 +52,7 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> Any:
     """What INPUT stands for: a number picks a demo's input, a .csv file is rows; other files and texts are as they are."""
-    if demo_inputs is not None and text.isdigit():
+    if demo_inputs is not None and text.isascii() and text.isdecimal():
         if int(text) >= len(demo_inputs):
             raise ValueError(f"this demo has inputs 0 to {len(demo_inputs) - 1}, got {text}")
         return demo_inputs[int(text)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import safe
+from whytrust.cli.screen import complain
 from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 from whytrust.swapping.victims import LIME
 
@@ -92,7 +93,7 @@ def _fragile(options: argparse.Namespace) -> int:
     try:
         fragile_run.fragile(asked)
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {fragile_run.kept(asked.folder)}", file=sys.stderr)
+        complain(f"interrupted; {fragile_run.kept(asked.folder)}")
         return 130
     print(fragile_run.report(asked.folder, options.json, asked.experiment))
     return 0
@@ -114,7 +115,7 @@ def _metrics(options: argparse.Namespace) -> int:
     try:
         pitfalls_run.reproduce(asked)
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; the same command goes on with {asked.folder}", file=sys.stderr)
+        complain(f"interrupted; the same command goes on with {asked.folder}")
         return 130
     print(pitfalls_run.report(asked.folder, options.json, asked.experiment))
     print(f"written: {asked.folder / 'tables.md'}, {asked.folder / 'figures'}", file=sys.stderr)
@@ -139,7 +140,7 @@ def _veracity(options: argparse.Namespace) -> int:
     asked = veracity_run.Asked(**{name: getattr(options, name) for name in names}, quick=bool(options.quick),
                                jobs=chosen(options))
     if asked.data is None and not (asked.folder / "manifest.json").is_file():
-        print("whytrust: no --data, so this is run on synthesised music, not on recordings", file=sys.stderr)
+        complain("no --data, so this is run on synthesised music, not on recordings")
     try:
         veracity_run.veracity(asked)
     except KeyboardInterrupt:
@@ -149,5 +150,5 @@ def _veracity(options: argparse.Namespace) -> int:
 
 
 def _interrupted(folder: str | Path) -> int:
-    print(f"whytrust: interrupted; {safe(str(folder))}", file=sys.stderr)
+    complain(f"interrupted; {safe(str(folder))}")
     return 130

@@ -92,7 +92,7 @@ def _audit(options: argparse.Namespace) -> int:
     try:
         found = auditing.run(study, folder, chosen(options))
     except KeyboardInterrupt:
-        print(f"whytrust: interrupted; {safe(folder)}", file=sys.stderr)
+        complain(f"interrupted; {safe(folder)}")
         return 130
     page = found.save_html(Path(folder) / "report.html")
     if options.json:
@@ -163,7 +163,7 @@ def _export(options: argparse.Namespace) -> int:
     store = Store.open(options.folder)
     rows = export(store, options.table)
     for problem in store.problems:
-        print(f"whytrust: {problem}", file=sys.stderr)
+        complain(problem)
     print(json.dumps({"table": options.table, "rows": rows}) if options.json else f"{options.table}: {rows:,} rows")
     return 0
 

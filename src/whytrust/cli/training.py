@@ -90,7 +90,7 @@ def _attacked(given: str | None) -> int | None:
     """How many training texts to attack: 0 for none, None for all."""
     if given is None or given == ALL:
         return 0 if given is None else None
-    if not given.isdigit() or int(given) < 1:
+    if not given.isdecimal() or int(given) < 1:
         raise ValueError(f"--adversarial must be a number of texts to attack, at least 1, or {ALL}, got {given!r}")
     return int(given)
 
@@ -106,7 +106,7 @@ def _train_detector(options: argparse.Namespace) -> int:
     data = options.data if options.data is not None else synthesised(0, *RECIPE.pieces, RECIPE.seconds) if options.quick \
         else synthesised()
     if options.data is None:
-        print(f"whytrust: no --data, so the net learns from {data.what}, not from recordings", file=sys.stderr)
+        complain(f"no --data, so the net learns from {data.what}, not from recordings")
     try:
         made = train_detector(data, options.out, schedule, 1 if options.seeds is None else options.seeds, _left_out)
     except KeyboardInterrupt:

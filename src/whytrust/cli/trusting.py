@@ -14,6 +14,7 @@ from whytrust import inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import page_place, safe
+from whytrust.cli.screen import complain
 from whytrust.legible import lines
 from whytrust.models import demos
 from whytrust.trusting import EXPERIMENTS, Trust, trust
@@ -99,7 +100,7 @@ def _trust(options: argparse.Namespace) -> int:
                       labels=labels if trains or options.labels else None, seed=options.seed, limit=options.limit, **given)
     except KeyboardInterrupt:
         kept = "; without --out nothing was kept" if options.out is None else f"; {safe(options.out)}"
-        print(f"whytrust: interrupted{kept}", file=sys.stderr)
+        complain(f"interrupted{kept}")
         return 130
     return _show(found, options)
 
@@ -132,7 +133,7 @@ def _loaded(options: argparse.Namespace, trains: bool) -> loading.Loaded:
     made = loading.attribute(options.model) if demo is None else demo.model
     if isinstance(made, BaseEstimator):
         if hasattr(made, "classes_"):
-            print(f"whytrust: {options.model} is fitted, and is trained anew here", file=sys.stderr)
+            complain(f"{options.model} is fitted, and is trained anew here")
         made = clone(made)
     elif demo is not None or not callable(made):
         raise ValueError(f"experiment {options.experiment} trains models, and {options.model} cannot be trained again here; "

@@ -22,7 +22,7 @@ def asked(spec: Any) -> int | None:
     if name != "slic":
         return None
     count = count or "20"
-    if not count.isdigit() or int(count) < 1:
+    if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"super-pixels of a sound are written slic:20, with a whole number >= 1, got {spec!r}")
     return int(count)
 

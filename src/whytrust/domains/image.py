@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from whytrust import files, limits
 from whytrust.core import Batch, Floats, Masks, check_baseline, check_masks, need, pool_labels, runs
+from whytrust.domains import jpeg
 from whytrust.domains.inpainting import painted
 from whytrust.domains.segments import colours_of, few_segments, value_range
 from whytrust.domains.segments import segment as segment
@@ -36,6 +37,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any]:
     library.init()
     known = [one for one in FORMATS if one in library.OPEN]
     otherwise = "save it again, whole or smaller"
+    with files.telling(path, what, otherwise):
+        jpeg.check(path, what)
     with files.telling(path, what, otherwise), files.hushed(), library.open(path, formats=known) as image:
         wide, high = image.size
         if wide * high > limits.PIXELS:

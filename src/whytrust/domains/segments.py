@@ -107,7 +107,7 @@ def _segmentation() -> Any:
 
 
 def _whole(argument: str, spec: str) -> int:
-    if not argument.isdigit() or int(argument) < 1:
+    if not argument.isdecimal() or int(argument) < 1:
         raise ValueError(f"parts such as {spec.partition(':')[0]}:16 take a whole number >= 1, got {spec!r}")
     return int(argument)
 

@@ -107,7 +107,7 @@ class TableStatistics:
         data = files.plain(path, "a file that TableStatistics.save wrote")
         with files.telling(path, "a file that TableStatistics.save wrote", "fit the statistics again and save them"):
             found = cls.from_json(data)
-            kept.check(found.columns, found.dtype)
+            kept.check(found.columns, found.dtype, found.frame)
             return found
 
 

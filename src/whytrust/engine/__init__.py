@@ -18,6 +18,7 @@ from whytrust.engine.engines import Processes as Processes
 from whytrust.engine.engines import chosen as chosen
 from whytrust.engine.work import Study as Study
 from whytrust.engine.work import single_threaded as single_threaded
+from whytrust.legible import in_line
 from whytrust.progress import CaseProgress
 from whytrust.shards import Block as Block
 from whytrust.shards import Result as Result
@@ -72,4 +73,4 @@ def _note(store: Store, progress: CaseProgress, notes: Iterable[str]) -> None:
 
 
 def _say(told: str) -> None:
-    print(f"whytrust: {told}", file=sys.stderr)
+    print(f"whytrust: {in_line(told)}", file=sys.stderr)

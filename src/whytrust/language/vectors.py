@@ -34,6 +34,8 @@ FORMAT = 1
 """Raise it when what the index holds changes."""
 ROWS = 2048
 """Vectors in memory at once while a file is read, and while all are compared with one."""
+_NUMBERS = 1 << 22
+"""Numbers in memory at once while a file is read: 32 MB."""
 _LINE = 1 << 20
 """Bytes: the longest line. A file without line ends is not in text format."""
 _DIGITS = 16
@@ -272,17 +274,18 @@ def _index(path: Path, folder: Path) -> None:
 
 def _chunks(path: Path) -> Iterator[tuple[list[str], NDArray[np.float64]]]:
     """The words of a file and their vectors, some at a time; vectors of zeros are left out, for they point nowhere."""
-    words, numbers = list[str](), list[list[float]]()
+    words, numbers = list[str](), list[NDArray[np.float64]]()
     for word, values in _vectors(path):
         words.append(word)
         numbers.append(values)
-        if len(words) == ROWS:
+        if len(words) == ROWS or len(words) * len(values) >= _NUMBERS:
             yield from _some(path, words, numbers)
             words, numbers = [], []
     yield from _some(path, words, numbers)
 
 
-def _some(path: Path, words: list[str], numbers: list[list[float]]) -> Iterator[tuple[list[str], NDArray[np.float64]]]:
+def _some(path: Path, words: list[str],
+          numbers: list[NDArray[np.float64]]) -> Iterator[tuple[list[str], NDArray[np.float64]]]:
     if not words:
         return
     values = np.array(numbers)
@@ -295,7 +298,7 @@ def _some(path: Path, words: list[str], numbers: list[list[float]]) -> Iterator[
         yield [words[i] for i in some], values[some] / largest[some, None]
 
 
-def _vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
+def _vectors(path: Path) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Line by line; a first line of two whole numbers says how many words there are, and how many numbers each has."""
     promised, dimensions, count = 0, 0, 0
     with _opened(path) as file:
@@ -307,6 +310,9 @@ def _vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
             if not fields:
                 continue
             dimensions = dimensions or len(fields) - 1
+            if dimensions > limits.DIMENSIONS:
+                raise ValueError(f"word vectors must have at most {limits.DIMENSIONS:,} numbers, and those of {path} have "
+                                 f"{dimensions:,}; take fewer dimensions")
             count += 1
             values = _numbers(fields[len(fields) - dimensions:]) if dimensions else None
             # Some words of GloVe's have spaces in them; nobody can ask for these.
@@ -322,9 +328,9 @@ def _vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
                          "empty or cut off")
 
 
-def _numbers(fields: list[bytes]) -> list[float] | None:
+def _numbers(fields: list[bytes]) -> NDArray[np.float64] | None:
     try:
-        return [float(one) for one in fields]
+        return np.fromiter(map(float, fields), np.float64, len(fields))  # Python's own numbers take four times the room
     except ValueError:
         return None
 

@@ -29,11 +29,13 @@ NAMED = ("from", "reply-to", "organization")
 """Lines of a header that say who wrote."""
 _WORD = re.compile(TOKEN)
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)")
-_ADDRESS = re.compile(r"<[^<>\s]*[@!][^<>\s]*>|[^\s<>()\[\]\"',;]+@[^\s<>()\[\]\"',;]+|<[\w.$%-]{8,}>")
+_IN_ADDRESS = r"[^\s<>()\[\]\"',;]"
+# Each begins where nothing that could belong to it stands before, and goes back over nothing: long lines are read once.
+_ADDRESS = re.compile(rf"<[^<>\s@!]*+[@!][^<>\s]*+>|(?<!{_IN_ADDRESS}){_IN_ADDRESS}+@{_IN_ADDRESS}+|<[\w.$%-]{{8,}}+>")
 _QUOTED = re.compile(r"[ \t]{0,4}(?:[>|}#]|:(?![-'=)(DPp])|[A-Za-z]{1,4}>)")
 _BEGINS_QUOTE = re.compile(r"[ \t>|:]*in (?:article|message|<|a (?:previous|recent) (?:article|post))", re.IGNORECASE)
 _SAYS = re.compile(r"\b(?:writes?|wrote|says|said|responds|responded|asks|asked)\b[^.?!]{0,12}[:;.…-]*[ \t]*$", re.IGNORECASE)
-_RULE = re.compile(r"[ \t]*[-=_*~+#/\\|. ]{4,}[ \t]*$")
+_DRAWN = frozenset("-=_*~+#/\\|. ")
 _SIGNED = re.compile(r"-- ?$")
 _ATTRIBUTION = 4  # lines that saying whom one quotes may take
 _LONG = 30  # lines that a signature may have below its mark
@@ -163,6 +165,15 @@ def _attribution(lines: Sequence[str]) -> int:
     return 1
 
 
+def _is_drawn(line: str) -> bool:
+    """Is a line a drawn one, of four strokes or more? Spaces beside strokes count among them."""
+    strokes = line.strip(" \t")
+    if not strokes.strip() or not _DRAWN.issuperset(strokes):
+        return False
+    before, after = line.split(strokes, 1)
+    return len(strokes) + len(before) - len(before.rstrip(" ")) + len(after) - len(after.lstrip(" ")) >= 4
+
+
 def _signature(lines: Sequence[str], author: set[str]) -> int:
     """The line on which the signature begins; the number of lines where there is none."""
     last = len(lines)
@@ -171,7 +182,7 @@ def _signature(lines: Sequence[str], author: set[str]) -> int:
     for place in reversed(range(max(last - _LONG, 0), last)):
         if _SIGNED.match(lines[place]):
             return place
-    rules = [place for place in range(max(last - _SHORT, 0), last) if _RULE.match(lines[place]) and lines[place].strip()]
+    rules = [place for place in range(max(last - _SHORT, 0), last) if _is_drawn(lines[place])]
     if rules:
         return rules[0]
     first = last

@@ -8,8 +8,8 @@ from typing import Any
 
 from whytrust.legible import in_line
 
-_ACTIVE = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
-"""What begins an element of HTML, or the address of a link or a picture."""
+_ACTIVE = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])[(:]|:(?=//)|(?i:(?<=www)\.)")
+"""What begins an element of HTML, or the address of a link or a picture, and what makes a link of an address by itself."""
 
 _PIPE = re.compile(r"\\*\|")
 """A backslash before a pipe would take the one away that keeps it inside its cell."""
@@ -36,7 +36,7 @@ def _lines(found: Mapping[str, Any], pictures: Sequence[str]) -> Iterator[str]:
 
 def inert(text: str) -> str:
     """Words as one line of Markdown that is shown and makes no element, no link and no picture."""
-    return _ACTIVE.sub(lambda found: "&lt;" if found[0] == "<" else "&#40;", in_line(str(text)))
+    return _ACTIVE.sub(lambda found: "&lt;" if found[0] == "<" else f"&#{ord(found[0])};", in_line(str(text)))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,12 +7,11 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from whytrust import api
+from whytrust import api, files, limits
 from whytrust import inputs as reading
 from whytrust.checked import CheckedModel
 from whytrust.core import generator
@@ -55,12 +54,14 @@ class PickStudy:
 
     def _content(self, item: Any) -> str:
         """An input by what it is, and a file by what is in it."""
+        if not isinstance(item, os.PathLike):
+            return str(told(item))
+        found = hashlib.blake2b(digest_size=8)
         try:
-            if isinstance(item, os.PathLike):
-                return hashlib.blake2b(Path(item).read_bytes(), digest_size=8).hexdigest()
-        except OSError as error:
-            return type(error).__name__
-        return str(told(item))
+            files.digest_into(item, "an input", found.update, limits.ARRAY, line=None)
+        except (OSError, ValueError):  # it is told as its own failure, when its turn comes
+            return "cannot be read"
+        return found.hexdigest()
 
     def _said(self, model: CheckedModel) -> str:
         """Its scores of a few inputs that can be read, to three digits."""

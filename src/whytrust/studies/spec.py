@@ -202,7 +202,7 @@ def _lines(given: Any) -> Any:
         return given
     if not Path(given).is_file():
         raise ValueError(f"groups and labels must be lists or text files with a line an input: {given} does not exist")
-    return [int(line) if line.isdigit() else line for line in files.text(given).splitlines()]
+    return [int(line) if line.isascii() and line.isdecimal() else line for line in files.text(given).splitlines()]
 
 
 def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
