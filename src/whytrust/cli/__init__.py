@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except MemoryError as error:
-        complain(f"there is not enough memory for this ({str(error) or 'no more is said'}); take fewer or smaller inputs, coarser "
-                 "parts, or fewer samples")
+        complain(f"there is not enough memory for this ({str(error) or 'no more is said'}); take fewer or smaller inputs, "
+                 "coarser parts, or fewer samples")
         return 2
     except (ValueError, TypeError, ImportError, OSError) as error:
         complain(str(error))
