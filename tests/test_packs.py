@@ -1,6 +1,7 @@
 """Runs of very many blocks: shards put together, read by explainer, damaged and mended."""
 
 import json
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -389,3 +390,20 @@ def test_a_hostile_packs_arrays_do_not_unpack(tmp_path, small):
         archive.writestr("00", bytes(1 << 20))
     with pytest.raises(ValueError, match="not as a pack holds them"):
         Store.open(tmp_path).arrays("00a")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+@pytest.mark.parametrize("name", ["00001.jsonl", "00001.zip"])
+def test_what_stands_in_the_place_of_a_pack_is_put_aside_and_its_blocks_are_done_again(tmp_path, small, kind, name):
+    filled(tmp_path / "run")
+    whole = integrity.check(Store.open(tmp_path / "run")).fingerprint
+    path = tmp_path / "run" / "packs" / name
+    path.unlink()
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to("/etc/passwd")}[kind]()
+    again = Store.create(tmp_path / "run", MANIFEST)
+    done = again.finished()
+    assert not done & {"03", "04", "05"}
+    for block in BLOCKS[3:6]:
+        again.write(block, map(result, block.cases))
+    again.close()
+    assert integrity.check(again).fingerprint == whole

@@ -1,7 +1,9 @@
 import errno
 import json
 import os
+import signal
 import sys
+import time
 import zipfile
 from hashlib import blake2b
 from pathlib import Path
@@ -438,17 +440,21 @@ def test_a_file_larger_than_any_run_writes_is_not_read(tmp_path, monkeypatch):
 
 
 def test_a_child_that_a_model_forks_does_not_hold_the_folder_when_the_run_is_gone(tmp_path):
-    read, write = os.pipe()
+    ready, tell = os.pipe()
     runner = os.fork()
     if runner == 0:
         Store.create(tmp_path, MANIFEST)
-        if os.fork() == 0:
-            os.read(read, 1)  # the model's own child stays
-            os._exit(0)
+        child = os.fork()
+        if child == 0:
+            os.write(tell, b"%d\n" % os.getpid())
+            time.sleep(60)  # the model's own child stays
         os._exit(0)  # the run is gone, however it went
     os.waitpid(runner, 0)
-    Store.create(tmp_path, MANIFEST).close()
-    os.write(write, b"x")
+    child = int(os.read(ready, 20))
+    try:
+        Store.create(tmp_path, MANIFEST).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_lock_that_could_not_be_written_is_let_go(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from whytrust import shards
 from whytrust.folders import opened as opened_file
-from whytrust.folders import put, read
+from whytrust.folders import put, read, refuse_trouble
 from whytrust.shards import OF_A_SEAL, OF_A_SHARE, Block, Form, Seal, checksum, merged, of_explainer, opened, sealed, whose
 
 CASES = 1024
@@ -193,7 +193,12 @@ class Pack:
         """The records' shards of those blocks of which every line is whole, as they were before they were packed."""
         lines: dict[str, list[bytes]] = {}
         seals: dict[str, bytes] = {}
-        for line in read(self.records).splitlines(keepends=True):
+        try:
+            data = read(self.records)
+        except (ValueError, OSError) as why:  # it is no file, or larger than any pack
+            refuse_trouble(why)
+            return {}
+        for line in data.splitlines(keepends=True):
             with suppress(ValueError):  # what is damaged is left out, and so is its block
                 opened(line)
                 name = whose(line)[0]

@@ -302,4 +302,4 @@ def test_the_page_on_security_tells_every_limit():
     assert told == {name: files.size(value) if name in BYTES else f"{value:,}" for name, value in held.items()}
 
 
-BYTES = ("IMAGE", "EXIF", "ARRAY", "TABLE", "TEXT", "LINE", "JSON", "VIEW", "SPEC", "VECTORS")
+BYTES = ("RUN", "IMAGE", "EXIF", "ARRAY", "TABLE", "TEXT", "LINE", "JSON", "VIEW", "SPEC", "VECTORS")
