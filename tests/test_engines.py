@@ -371,6 +371,15 @@ def test_an_answer_that_cannot_be_read_costs_its_worker_and_no_more(tmp_path):
     assert "the answer of the worker process could not be read (ModuleNotFoundError" in failures(store)["01a"]
 
 
+def test_a_model_that_closes_every_file_costs_its_case_and_no_more(tmp_path):
+    def close(case):
+        if case == "01a":
+            os.closerange(3, 200)
+
+    store = run(Toy(2, trouble=close), tmp_path, Processes(1))
+    assert set(failures(store)) == {"01a"}
+
+
 def test_what_a_model_began_goes_when_the_model_dies_by_itself(tmp_path):
     diary = tmp_path / "children"
 

@@ -159,8 +159,12 @@ class Supervised:
         if isinstance(answer, Exception):
             self._end()
             raise Lost(f"the answer of the worker process could not be read ({type(answer).__name__}: {answer})")
-        code = process.wait()
-        self._end()
+        try:
+            code = process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # a model closed every file that it found
+            self._end()
+            raise Lost("the worker process could not answer any more") from None
+        self._end()  # what it began is still there
         raise Lost(f"the worker process {_ended(code)}", killed=code == -signal.SIGKILL)
 
     def _weigh(self, process: subprocess.Popen[bytes]) -> None:
