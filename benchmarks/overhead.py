@@ -22,11 +22,10 @@ import numpy as np
 
 GOAL = 0.10
 PRESETS = (("photos", 2, "EfficientNet-Lite0, 224 × 224", {}),
-           ("singing", 2, "the singing-voice CNN", {}),
            ("reviews", 4, "MiniLM, fine-tuned", {"model": "demo:reviews/minilm"}),
            ("digits", 64, "a small CNN, 8 × 8", {}), ("tabular", 32, "a forest of 100 trees", {}),
            ("reviews", 16, "a linear model of words", {}))
-SMALL = 3
+SMALL = 2
 """From here on they are quick."""
 
 
@@ -90,15 +89,14 @@ def _work(study: Any) -> dict[str, Any]:
 def share(number: int, limit: int) -> dict[str, Any]:
     """One preset."""
     preset, _, what, changes = PRESETS[number]
-    few = {"excerpts": 1} if preset == "singing" else {"limit": limit}
-    study = _study(preset, **few, **changes)
+    study = _study(preset, limit=limit, **changes)
     study.manifest()  # loads the model
     return {"preset": preset, "what": what, "explainers": len(study.explainers), **_work(study)}
 
 
 def growth(quick: bool) -> list[dict[str, Any]]:
     """How the time of an audit of digits grows."""
-    few = {"limit": 16 if quick else 48}
+    few = {"limit": 16 if quick else 32}
     cheap = ["lime", "saliency", "integrated_gradients", "occlusion", "grad_cam", "guided_backprop"]
     rows = []
     for what, steps in (

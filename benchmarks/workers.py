@@ -5,7 +5,7 @@ can be measured on two cores. There the rate is modelled: N workers do N times a
 brought, until the one process that writes has no time left; how long that takes for an input is measured. Cores of one machine
 share its memory, so a model that moves much memory will stay below this.
 
-    python -m benchmarks.workers [--quick]
+    python -m benchmarks.workers [--quick] [--turns 3]
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def once(preset: str, limit: int, changes: dict[str, Any], workers: int) -> tupl
         Store.put = put  # type: ignore[method-assign]
 
 
-def measure(quick: bool = False) -> dict[str, Any]:
+def measure(quick: bool = False, turns: int = 3) -> dict[str, Any]:
     """Each run by one and by two, in turns."""
     rows = []
     for preset, limit, what, changes in RUNS[1 if quick else 0:]:
         inputs = limit // 16 if quick else limit
-        turns = [(once(preset, inputs, changes, 1), once(preset, inputs, changes, 2)) for _ in range(1 if quick else 3)]
-        one, two = (statistics.median(turn[i][0] for turn in turns) for i in range(2))
-        writing = statistics.median(turn[0][1] for turn in turns) / inputs
+        taken = [(once(preset, inputs, changes, 1), once(preset, inputs, changes, 2)) for _ in range(1 if quick else turns)]
+        one, two = (statistics.median(turn[i][0] for turn in taken) for i in range(2))
+        writing = statistics.median(turn[0][1] for turn in taken) / inputs
         rows.append({"preset": preset, "what": what, "inputs": inputs, "one": 3600 * inputs / one, "two": 3600 * inputs / two,
-                     "gain": statistics.median(turn[0][0] / turn[1][0] for turn in turns), "writing": writing})
+                     "gain": statistics.median(turn[0][0] / turn[1][0] for turn in taken), "writing": writing})
     return {"goal": GOAL, "rows": rows}
 
 
@@ -82,6 +82,7 @@ def table(found: dict[str, Any]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    result = measure(parser.parse_args().quick)
+    parser.add_argument("--turns", type=int, default=3)
+    result = measure(**vars(parser.parse_args()))
     print(json.dumps(result, indent=1), file=sys.stderr)
     print(table(result))
