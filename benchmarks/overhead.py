@@ -117,7 +117,7 @@ def growth(quick: bool) -> list[dict[str, Any]]:
 
 
 def _alike(method: str, number: int) -> dict[str, Any]:
-    """So many explainers of a kind, each with masks of its own, since each asks for one more."""
+    """So many explainers of a kind, each of which asks for one sample more."""
     return {f"{method} {i}": {"method": method, "samples": 500 + i} for i in range(number)}
 
 
