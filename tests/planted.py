@@ -8,7 +8,7 @@ from whytrust.api import explainer_of
 from whytrust.core import generator
 from whytrust.domains.image import ImageParts
 from whytrust.measures import Case
-from whytrust.models.whitebox import PlantedCause
+from whytrust.models.whitebox import MarkedCause, PlantedCause
 
 GRID = np.arange(16).reshape(4, 4).repeat(2, axis=0).repeat(2, axis=1)  # a 4 × 4 grid over 8 × 8 pixels
 
@@ -55,3 +55,7 @@ def planted_net(part=5):
 def explaining(*names, **options):
     made = {name: explainer_of(name, options.get(name, {}), set()) for name in names}
     return lambda question: {name: one(question, generator(0, "explain")) for name, one in made.items()}
+
+
+def marked_box():
+    return model(MarkedCause(GRID), output="logit", classes=["dark", "bright"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from whytrust.stats import Difference, equivalent, holm, paired
+from whytrust.stats import Difference, holm, no_better, paired
 from whytrust.verdicts import Adjusted, Compared, Verdict, adjusted, judge, overall, table
 
 FOUND, NOT_FOUND = 0.01, 0.6
@@ -16,6 +16,13 @@ def difference(value=0.1, n=400, error=0.02):
     return Difference(value, value - 2 * error, value + 2 * error, 0.5, n, n, error, n - 1, grain=0.01)
 
 
+def judged(random, p_guess, magnitude=None, p_magnitude=None, p_no_better=NOT_FOUND, blind=True, **options):
+    """One explainer's verdict from p-values that are adjusted already."""
+    guesses = {"x": {"centre": random, "blind": random}} if blind else {}
+    compared = Compared({"x": random}, {} if magnitude is None else {"x": magnitude}, guesses)
+    return judge(compared, "x", Adjusted({"x": p_guess}, {"x": p_magnitude}, {"x": p_no_better}), **options)
+
+
 def verdict(kind, n=100, needed=None, with_magnitude=True):
     return Verdict(kind, f"{kind} in words", n, needed, with_magnitude)
 
@@ -23,83 +30,120 @@ def verdict(kind, n=100, needed=None, with_magnitude=True):
 # --- one measure ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("random", "p_random", "magnitude", "p_magnitude", "p_equivalent", "kind", "words"), [
+@pytest.mark.parametrize(("random", "p_guess", "magnitude", "p_magnitude", "p_no_better", "kind", "words"), [
     (0.1, FOUND, 0.1, FOUND, NOT_FOUND, "better_than_magnitude", "better than magnitude"),
-    (0.1, FOUND, 0.1, NOT_FOUND, NOT_FOUND, "better_than_random", "better than random, not than magnitude"),
-    (0.1, FOUND, -0.1, FOUND, NOT_FOUND, "better_than_random", "better than random, not than magnitude"),
-    (0.1, FOUND, None, None, NOT_FOUND, "better_than_random", "better than random"),
+    (0.1, FOUND, 0.1, NOT_FOUND, NOT_FOUND, "better_than_blind", "better than blind guesses, not than magnitude"),
+    (0.1, FOUND, -0.1, FOUND, NOT_FOUND, "better_than_blind", "better than blind guesses, and worse than magnitude"),
+    (0.1, FOUND, None, None, NOT_FOUND, "better_than_blind", "better than blind guesses"),
     (-0.1, FOUND, None, None, NOT_FOUND, "worse", "worse than random"),
     (-0.1, FOUND, 0.1, FOUND, NOT_FOUND, "worse", "worse than random"),
-    (0.0, NOT_FOUND, 0.1, FOUND, FOUND, "no_better", "no better than random (within ± .05)"),
-    (0.02, FOUND, None, None, FOUND, "better_than_random", "better than random by less than .05"),
-    (0.02, FOUND, -0.2, FOUND, FOUND, "better_than_random", "better than random by less than .05, not than magnitude"),
-    (0.02, FOUND, 0.2, FOUND, FOUND, "better_than_magnitude", "better than magnitude, than random by less than .05"),
-    (-0.02, FOUND, None, None, FOUND, "worse", "worse than random by less than .05"),
+    (-0.1, FOUND, -0.1, FOUND, NOT_FOUND, "worse", "worse than random, and worse than magnitude"),
+    (0.0, NOT_FOUND, 0.1, FOUND, FOUND, "no_better", "no better than a blind guess"),
+    (0.0, NOT_FOUND, -0.1, FOUND, FOUND, "no_better", "no better than a blind guess, and worse than magnitude"),
+    (0.02, FOUND, None, None, FOUND, "better_than_blind", "better than blind guesses by less than .05"),
+    (0.02, FOUND, 0.2, NOT_FOUND, FOUND, "better_than_blind", "better than blind guesses by less than .05, not than magnitude"),
+    (0.02, FOUND, 0.2, FOUND, FOUND, "better_than_magnitude", "better than magnitude, than blind guesses by less than .05"),
 ])
-def test_each_rule(random, p_random, magnitude, p_magnitude, p_equivalent, kind, words):
-    found = judge(difference(random), p_random, None if magnitude is None else difference(magnitude), p_magnitude, p_equivalent)
+def test_each_rule(random, p_guess, magnitude, p_magnitude, p_no_better, kind, words):
+    found = judged(difference(random), p_guess, None if magnitude is None else difference(magnitude), p_magnitude, p_no_better)
     assert (found.kind, found.words, found.n, found.needed) == (kind, words, 400, None)
     assert found.with_magnitude == (magnitude is not None)
 
 
+def test_without_blind_controls_nothing_is_called_better_than_a_blind_guess():
+    found = judged(difference(0.1), FOUND, difference(0.1), FOUND, blind=False)
+    assert (found.kind, found.words) == ("better_than_random", "better than random")
+    assert judged(difference(0.0), NOT_FOUND, p_no_better=FOUND, blind=False).words == "no better than random"
+
+
+def test_every_blind_control_must_be_beaten():
+    wins, even, loses = (replace(difference(value), p=p) for value, p in ((0.2, 1e-6), (0.01, 0.4), (-0.2, 1e-6)))
+    for guess in (even, loses):
+        compared = Compared({"x": wins}, blind={"x": {"centre": wins, "edges": guess, "blind": wins}})
+        assert compared.nearest("x") == ("edges", guess)
+        assert not table({"flip": compared})["flip"]["x"].kind.startswith("better")
+    assert table({"flip": Compared({"x": wins}, blind={"x": {"centre": wins, "blind": wins}})})["flip"]["x"].kind == "better_than_blind"
+    # Whatever it does against controls, what is below random is worse.
+    assert table({"flip": Compared({"x": loses}, blind={"x": {"blind": loses}})})["flip"]["x"].kind == "worse"
+
+
+def test_no_better_is_about_the_best_blind_control_not_about_random():
+    wins, loses = difference(0.2), difference(-0.1)
+    assert table({"flip": Compared({"x": wins}, blind={"x": {"blind": loses}})})["flip"]["x"].kind == "no_better"
+
+
 def test_the_level_itself_counts_as_found():
-    assert judge(difference(), 0.05, None, None, 1.0).kind == "better_than_random"
-    assert judge(difference(), 0.0501, None, None, 1.0).kind == "undecided"
+    assert judged(difference(), 0.05).kind == "better_than_blind"
+    assert judged(difference(), 0.0501).kind == "undecided"
 
 
-def test_undecided_says_how_many_cases_would_do():
-    found = judge(difference(0.03, n=40, error=0.33 / 40**0.5), NOT_FOUND, None, None, NOT_FOUND)
-    assert found == Verdict("undecided", "undecided: n = 40, about 340 needed", 40, 340, with_magnitude=False)
+def test_undecided_says_how_many_cases_would_do_and_against_which_control():
+    open_ = difference(0.03, n=40, error=0.33 / 40**0.5)
+    assert judged(open_, NOT_FOUND, blind=False) == Verdict("undecided", "undecided: n = 40, about 340 needed", 40, 340, with_magnitude=False)
+    assert judged(open_, NOT_FOUND).words == "undecided: n = 40, about 340 needed"
+    compared = Compared({"x": difference(0.3)}, blind={"x": {"shuffled:x": open_, "blind": difference(0.2)}})
+    found = judge(compared, "x", Adjusted({"x": NOT_FOUND}, {}, {"x": NOT_FOUND}))
+    assert found.words == "undecided: n = 40, about 340 needed against shuffled"
 
 
 def test_more_tests_need_more_cases():
-    few, many = (judge(difference(0.03, n=40, error=0.05), 0.6, None, None, 0.6, tests=tests) for tests in (1, 24))
+    few, many = (judged(difference(0.03, n=40, error=0.05), 0.6, p_no_better=0.6, tests=tests) for tests in (1, 24))
     assert many.needed > 1.5 * few.needed
 
 
 def test_where_enough_were_seen_for_the_margin_the_number_is_for_the_difference_seen():
-    found = judge(difference(0.025, n=800, error=0.33 / 800**0.5), NOT_FOUND, None, None, NOT_FOUND)
+    found = judged(difference(0.025, n=800, error=0.33 / 800**0.5), NOT_FOUND)
     assert found.needed == pytest.approx((1.96 + 0.84) ** 2 * (0.33 / 0.025) ** 2, rel=0.05)  # half the margin: four times as many
 
 
 def test_where_no_number_would_be_true_none_is_given():
-    found = judge(difference(0.05, n=4000, error=0.33 / 4000**0.5), NOT_FOUND, None, None, NOT_FOUND)
+    found = judged(difference(0.05, n=4000, error=0.33 / 4000**0.5), NOT_FOUND)
     assert (found.words, found.needed) == ("undecided: n = 4000 should do, but the difference lies near a border", None)
-    lone = judge(paired([1], [0]), 1.0, None, None, 1.0)
+    lone = judged(paired([1], [0]), 1.0, p_no_better=1.0)
     assert (lone.words, lone.needed) == ("undecided: n = 1, too few to say how many are needed", None)
-    assert judge(paired([], []), 1.0, None, None, 1.0).kind == "undecided"
+    assert judged(paired([], []), 1.0, p_no_better=1.0).kind == "undecided"
 
 
-def test_half_a_comparison_with_magnitude_is_refused():
-    with pytest.raises(ValueError, match="must come together"):
-        judge(difference(), 0.1, difference(), None, 0.1)
-    with pytest.raises(ValueError, match=r"must be compared with random too, got \['lime'\]"):
+def test_a_comparison_without_random_is_refused():
+    with pytest.raises(ValueError, match=r"magnitude must be compared with random too, got \['lime'\]"):
         Compared({}, {"lime": difference()})
+    with pytest.raises(ValueError, match=r"blind controls must be compared with random too, got \['lime'\]"):
+        Compared({}, {}, {"lime": {"centre": difference()}})
 
 
 # --- all measures -----------------------------------------------------------------------------------------------------
 
 
 def test_the_weakest_decided_verdict_stands():
-    order = ["worse", "no_better", "better_than_random", "better_than_magnitude"]
     for weaker, stronger in (("worse", "no_better"), ("no_better", "better_than_random"), ("no_better", "better_than_magnitude"),
-                             ("better_than_random", "better_than_magnitude")):
-        assert overall({"flip": verdict(stronger), "recovery@3": verdict(weaker)}) == verdict(weaker)
-        assert overall({"flip": verdict(weaker), "recovery@3": verdict(stronger)}) == verdict(weaker)
-    for kind in order:
-        assert overall({"flip": verdict(kind), "recovery@3": verdict("undecided", needed=9)}) == verdict(kind)
+                             ("no_better", "better_than_blind"), ("better_than_blind", "better_than_magnitude")):
+        assert overall({"flip": verdict(stronger), "recovery@3": verdict(weaker)}).kind == weaker
+        assert overall({"flip": verdict(weaker), "recovery@3": verdict(stronger)}).kind == weaker
+
+
+def test_the_words_never_hide_what_another_measure_says():
+    recovery = Verdict("better_than_blind", "better than blind guesses", 14, with_magnitude=False)
+    flip = Verdict("undecided", "undecided: n = 64, about 900 needed", 64, 900, below_magnitude=True)
+    found = overall({"flip": flip, "recovery": recovery})
+    assert found.words == "better than blind guesses in recovery (n = 14); undecided, and worse than magnitude in flip"
+    flip = Verdict("no_better", "no better than a blind guess", 64)
+    assert overall({"flip": flip, "recovery": recovery}).words == "no better than a blind guess in flip (n = 64); better than blind guesses in recovery"
+    same = Verdict("better_than_blind", "better than blind guesses, not than magnitude", 64)
+    assert overall({"flip": same, "recovery": recovery}).words == "better than blind guesses, not than magnitude"
 
 
 def test_measures_that_contradict_each_other_decide_nothing():
-    found = overall({"flip": verdict("better_than_random", n=100), "recovery@1": verdict("no_better", n=7), "recovery@3": verdict("worse", n=80)})
+    found = overall({"flip": verdict("better_than_blind", n=100), "recovery@1": verdict("no_better", n=7), "recovery@3": verdict("worse", n=80)})
     assert found == Verdict("undecided", "undecided: the measures disagree (flip better, recovery@3 worse)", 80)
 
 
-def test_a_measure_without_magnitude_does_not_speak_against_better_than_magnitude():
-    flip, recovery = verdict("better_than_magnitude"), verdict("better_than_random", with_magnitude=False)
-    assert overall({"flip": flip, "recovery@3": recovery}) == flip
+def test_a_measure_without_magnitude_or_blind_controls_does_not_speak_against_what_it_could_not_say():
+    flip, recovery = verdict("better_than_magnitude"), verdict("better_than_blind", with_magnitude=False)
+    metric = verdict("better_than_random", with_magnitude=False)
+    assert overall({"flip": flip, "recovery@3": recovery, "deletion": metric}) == flip
+    assert overall({"recovery@3": recovery, "deletion": metric}) == recovery
     assert overall({"recovery@3": recovery}) == recovery
-    assert overall({"flip": verdict("undecided"), "recovery@3": recovery}) == recovery
+    assert overall({"flip": verdict("undecided"), "recovery@3": recovery}).kind == "better_than_blind"
     assert overall({"flip": flip, "recovery@3": verdict("no_better", with_magnitude=False)}).kind == "no_better"
 
 
@@ -111,18 +155,20 @@ def test_where_nothing_is_decided_the_nearest_measure_speaks():
     assert overall({}) == Verdict("undecided", "undecided: no measure applies", 0)
 
 
-def test_holm_is_applied_once_over_every_difference_and_once_over_every_equivalence():
+def test_holm_is_applied_once_over_every_difference_and_once_over_every_no_better():
     ps = iter([0.001, 0.02, 0.004, 0.3, 0.012, 0.04])
     rows = [replace(difference(0.01 * i, error=0.01 * i), p=next(ps)) for i in range(1, 7)]
-    measures = {"flip": Compared({"lime": rows[0], "shap": rows[1]}, {"lime": rows[2], "shap": rows[3]}), "recovery@3": Compared({"lime": rows[4], "shap": rows[5]})}
+    blind = {"lime": {"blind": rows[0]}, "shap": {"blind": rows[1]}}
+    measures = {"flip": Compared({"lime": rows[0], "shap": rows[1]}, {"lime": rows[2], "shap": rows[3]}, blind),
+                "recovery@3": Compared({"lime": rows[4], "shap": rows[5]})}
     found = adjusted(measures)
-    every, same = holm([row.p for row in rows]), holm([equivalent(rows[i]) for i in (0, 1, 4, 5)])
-    assert found["flip"] == Adjusted({"lime": every[0], "shap": every[1]}, {"lime": every[2], "shap": every[3]}, {"lime": same[0], "shap": same[1]})
-    assert found["recovery@3"] == Adjusted({"lime": every[4], "shap": every[5]}, {}, {"lime": same[2], "shap": same[3]})
+    ordered = [rows[i].p for i in (0, 1, 4, 5, 2, 3)]
+    every, same = holm(ordered), holm([no_better(rows[i]) for i in (0, 1, 4, 5)])
+    assert found["flip"] == Adjusted({"lime": every[0], "shap": every[1]}, {"lime": every[4], "shap": every[5]}, {"lime": same[0], "shap": same[1]})
+    assert found["recovery@3"] == Adjusted({"lime": every[2], "shap": every[3]}, {}, {"lime": same[2], "shap": same[3]})
     verdicts = table(measures)
     assert verdicts["flip"]["lime"].kind == "better_than_magnitude"  # .001 × 6 and .004 × 5
-    assert verdicts["recovery@3"] == {name: judge(measures["recovery@3"].random[name], found["recovery@3"].random[name], None, None, found["recovery@3"].equivalent[name], tests=6)
-                                      for name in ("lime", "shap")}
+    assert verdicts["recovery@3"] == {name: judge(measures["recovery@3"], name, found["recovery@3"], tests=6) for name in ("lime", "shap")}
 
 
 def test_an_audit_without_measures_has_no_verdicts():
@@ -144,12 +190,13 @@ def audit(rng, n, lift_over_random, lift_of_magnitude, explainers=6):
     magnitude = flips(lift_of_magnitude)
     every = {f"explainer {i}": flips(lift_over_random) for i in range(explainers)}
     return {"flip": Compared({name: paired(one, chances, chance=chances * (1 - chances)) for name, one in every.items()},
-                             {name: paired(one, magnitude) for name, one in every.items()})}
+                             {name: paired(one, magnitude) for name, one in every.items()},
+                             {name: {"blind": paired(one, flips(0))} for name, one in every.items()})}
 
 
 def test_an_audit_of_random_rankings_seldom_calls_any_of_them_different():
     rng, runs = np.random.default_rng(0), 400
-    wrong = sum(any(v.kind in ("worse", "better_than_random", "better_than_magnitude") for v in table(audit(rng, 100, 0, 0))["flip"].values())
+    wrong = sum(any(v.kind not in ("no_better", "undecided") for v in table(audit(rng, 100, 0, 0))["flip"].values())
                 for _ in range(runs))
     assert wrong <= scipy_stats.binom.ppf(0.999, runs, 0.05)
 
@@ -182,6 +229,6 @@ def test_with_enough_cases_a_random_ranking_is_called_no_better():
 
 def test_a_difference_of_nothing_says_how_many_cases_would_show_that():
     nothing = paired(np.full(30, 0.5), np.full(30, 0.5), grain=1 / 15)
-    found = judge(nothing, 1.0, None, None, equivalent(nothing))
+    found = judged(nothing, 1.0, p_no_better=no_better(nothing))
     assert found.words == "undecided: n = 30, about 55 needed"
-    assert equivalent(paired(np.full(55, 0.5), np.full(55, 0.5), grain=1 / 15)) <= 0.05
+    assert no_better(paired(np.full(55, 0.5), np.full(55, 0.5), grain=1 / 15)) <= 0.05

@@ -63,7 +63,8 @@ def estimate(study: AuditStudy, jobs: engine.Jobs = 1, clock: Clock | None = Non
     reckoned by the length of the songs.
     """
     workers = engine.chosen(jobs).workers
-    clock, tried = clock or Clock(), len(study.blocks()[0].cases) if study.by_source else 1
+    items = study.data.items
+    clock, tried = clock or Clock(), sum(item.source == items[0].source for item in items) if study.by_source else 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
     with Progress("estimating") as progress:
         while True:

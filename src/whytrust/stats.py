@@ -195,12 +195,27 @@ def equivalent(difference: Difference, margin: float = MARGIN) -> float:
     """
     if not 0 < margin < 1:
         raise ValueError(f"margin must lie between 0 and 1, got {margin!r}; the default is {MARGIN}")
+    return _below(difference, abs(difference.value), margin)
+
+
+def _below(difference: Difference, value: float, margin: float) -> float:
+    """The p of "`value` is `margin` or more"."""
     if difference.freedom <= 0:
         return 1.0
     alike = difference.freedom + 1
     error = max(difference.error, math.sqrt(margin * (1 - margin) / alike))
-    nearest = margin - abs(difference.value) - 0.5 * difference.grain / alike
+    nearest = margin - value - 0.5 * difference.grain / alike
     return float(special.stdtr(difference.freedom, -nearest / error))
+
+
+def no_better(difference: Difference, margin: float = MARGIN) -> float:
+    """The p of "the difference is `margin` or more": small where it is shown to be less, or negative.
+
+    The upper one of the two tests of `equivalent`, with the same care.
+    """
+    if not 0 < margin < 1:
+        raise ValueError(f"margin must lie between 0 and 1, got {margin!r}; the default is {MARGIN}")
+    return _below(difference, difference.value, margin)
 
 
 def beyond(difference: Difference, margin: float = MARGIN) -> float:

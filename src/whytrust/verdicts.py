@@ -1,7 +1,8 @@
 """What an audit says of an explainer in a few words, and by which rules: pure functions of differences and their p-values.
 
-An explainer is compared with two baselines: `random` parts, and `magnitude`, the parts the attack changed most. "Not better" is
-only ever said where a test says so; where none does the word is "undecided", with the number of cases that would do.
+An explainer is compared with `random` parts, with blind controls (rankings that cannot know the cause, such as its own scores
+of other inputs), and with `magnitude`, the parts the attack changed most. "Not better" is only ever said where a test says so;
+where none does the word is "undecided", with the number of cases that would do.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from whytrust.stats import LEVEL, MARGIN, Difference, equivalent, holm, needed, needed_to_equate
+from whytrust.stats import LEVEL, MARGIN, Difference, holm, needed, needed_to_equate, no_better
 
-Kind = Literal["worse", "no_better", "better_than_random", "better_than_magnitude", "undecided"]
+Kind = Literal["worse", "no_better", "better_than_random", "better_than_blind", "better_than_magnitude", "undecided"]
 """Of decided verdicts, the weakest first."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SHORT: dict[Kind, str] = {
+    "worse": "worse than random", "no_better": "no better than a blind guess", "better_than_random": "better than random",
+    "better_than_blind": "better than blind guesses", "better_than_magnitude": "better than magnitude",
+    "undecided": "undecided"}
+BEST = "blind"
+"""The best blind control, chosen on other cases than those that it is compared on."""
 
 
 @dataclass(frozen=True)
@@ -27,42 +34,68 @@ class Verdict:
     n: int
     needed: int | None = None
     with_magnitude: bool = True  # was it compared with magnitude at all?
+    below_magnitude: bool = False  # was it shown to be worse than magnitude?
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One measure: each explainer's difference to random and, where that makes sense, to magnitude."""
+    """One measure: each explainer's difference to random, to its blind controls and, where that makes sense, to magnitude."""
 
     random: Mapping[str, Difference]
     magnitude: Mapping[str, Difference] = field(default_factory=dict)
+    blind: Mapping[str, Mapping[str, Difference]] = field(default_factory=dict)  # explainer -> control -> difference
 
     def __post_init__(self) -> None:
-        """Whoever is compared with magnitude is compared with random."""
-        if extra := set(self.magnitude) - set(self.random):
-            raise ValueError(f"explainers compared with magnitude must be compared with random too, got {sorted(extra)} alone")
+        """An explainer that is compared with anything is compared with random."""
+        for what, rows in (("magnitude", self.magnitude), ("blind controls", self.blind)):
+            if extra := set(rows) - set(self.random):
+                raise ValueError(f"explainers compared with {what} must be compared with random too, got {sorted(extra)} alone")
+
+    def nearest(self, name: str) -> tuple[str, Difference]:
+        """The guess that an explainer is hardest to tell from, or below which it lies: random, or a blind control."""
+        every = {"random": self.random[name], **self.blind.get(name, {})}
+        return max(every.items(), key=lambda item: (_p_above(item[1]), -item[1].value))
+
+    def p_guess(self, name: str) -> float:
+        """The p of "worse than random" where an explainer lies below random, else of "better than every blind guess".
+
+        Each of the guesses must be beaten, so the largest p counts, and no choice among them needs a correction.
+        """
+        below = self.random[name].value < 0
+        return self.random[name].p if below else _p_above(self.nearest(name)[1])
+
+    def best_guess(self, name: str) -> Difference:
+        """The difference to the best blind control; to random where there is none."""
+        return self.blind.get(name, {}).get(BEST, self.random[name])
+
+
+def _p_above(difference: Difference) -> float:
+    return difference.p if difference.value > 0 else 1.0
 
 
 @dataclass(frozen=True)
 class Adjusted:
     """One measure's p-values, each explainer's, adjusted for all tests of the audit."""
 
-    random: Mapping[str, float]
+    guess: Mapping[str, float]
     magnitude: Mapping[str, float]
-    equivalent: Mapping[str, float]
+    no_better: Mapping[str, float]
 
 
 def adjusted(measures: Mapping[str, Compared]) -> dict[str, Adjusted]:
-    """Holm's adjustment, once over all tests for a difference (explainers × measures × baselines), once over all equivalences.
+    """Holm's adjustment, once over all tests for a difference (explainers × measures × guesses and magnitude), once over all
+    tests of "no better".
 
     So the chance that an audit calls anything different that is not is at most 5 %, and the same for "no better".
     """
-    tests = [(measure, baseline, name, difference.p) for measure, compared in measures.items()
-             for baseline, rows in (("random", compared.random), ("magnitude", compared.magnitude))
-             for name, difference in rows.items()]
-    same = [(measure, "equivalent", name, equivalent(difference)) for measure, compared in measures.items()
-            for name, difference in compared.random.items()]
-    found: dict[str, dict[str, dict[str, float]]] = {m: {"random": {}, "magnitude": {}, "equivalent": {}} for m in measures}
-    for family in (tests, same):
+    tests = [(measure, "guess", name, compared.p_guess(name)) for measure, compared in measures.items()
+             for name in compared.random]
+    tests += [(measure, "magnitude", name, difference.p) for measure, compared in measures.items()
+              for name, difference in compared.magnitude.items()]
+    none = [(measure, "no_better", name, no_better(compared.best_guess(name))) for measure, compared in measures.items()
+            for name in compared.random]
+    found: dict[str, dict[str, dict[str, float]]] = {m: {"guess": {}, "magnitude": {}, "no_better": {}} for m in measures}
+    for family in (tests, none):
         for (measure, which, name, _), p in zip(family, holm([p for *_, p in family]), strict=True):
             found[measure][which][name] = float(p)
     return {measure: Adjusted(**by_test) for measure, by_test in found.items()}
@@ -72,44 +105,49 @@ def table(measures: Mapping[str, Compared]) -> dict[str, dict[str, Verdict]]:
     """The verdict on each explainer by each measure; measures -> explainers -> verdict."""
     tests = sum(len(compared.random) + len(compared.magnitude) for compared in measures.values())
     p_values = adjusted(measures)
-    return {measure: {
-        name: judge(difference, p_values[measure].random[name], compared.magnitude.get(name),
-                    p_values[measure].magnitude.get(name), p_values[measure].equivalent[name], tests=tests)
-        for name, difference in compared.random.items()} for measure, compared in measures.items()}
+    return {measure: {name: judge(compared, name, p_values[measure], tests=tests) for name in compared.random}
+            for measure, compared in measures.items()}
 
 
-def judge(against_random: Difference, p_random: float, against_magnitude: Difference | None, p_magnitude: float | None,
-          p_equivalent: float, *, tests: int = 1) -> Verdict:
+def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) -> Verdict:
     """The verdict on one explainer by one measure, from p-values that are adjusted already.
 
     A difference that is certain comes before one that is small: where both hold, the words add "by less than .05". Without a
     comparison with magnitude the words do not mention it. `tests` is how many were adjusted for, and counts in `needed`.
     """
-    if (against_magnitude is None) != (p_magnitude is None):
-        raise ValueError("against_magnitude and p_magnitude must come together: pass both, or None for both")
-    n, compared = against_random.n, against_magnitude is not None
-    same = p_equivalent <= LEVEL
-    small = f" by less than {_short(MARGIN)}" if same else ""
-    if p_random <= LEVEL and against_random.value < 0:
-        return Verdict("worse", f"worse than random{small}", n, None, compared)
-    if p_random <= LEVEL and against_random.value > 0:
-        if against_magnitude is None or p_magnitude is None:
-            return Verdict("better_than_random", f"better than random{small}", n, None, compared)
-        if p_magnitude <= LEVEL and against_magnitude.value > 0:
-            words = "better than magnitude" + (f", than random{small}" if same else "")
-            return Verdict("better_than_magnitude", words, n)
-        return Verdict("better_than_random", f"better than random{small}, not than magnitude", n)
-    if same:
-        return Verdict("no_better", f"no better than random (within ± {_short(MARGIN)})", n, None, compared)
-    return replace(_undecided(against_random, tests), with_magnitude=compared)
+    random, magnitude = compared.random[name], compared.magnitude.get(name)
+    certain = p_values.guess[name] <= LEVEL
+    small = f" by less than {_short(MARGIN)}" if p_values.no_better[name] <= LEVEL else ""
+    apart = magnitude is not None and p_values.magnitude[name] <= LEVEL
+    above = apart and magnitude is not None and magnitude.value > 0
+    below = apart and not above
+    lower = ", and worse than magnitude" if below else ""
+
+    def verdict(kind: Kind, words: str, cases: int | None = None) -> Verdict:
+        return Verdict(kind, words, random.n, cases, magnitude is not None, below)
+
+    if certain and random.value < 0:
+        return verdict("worse", SHORT["worse"] + lower)
+    if certain and not compared.blind.get(name):
+        return verdict("better_than_random", f"better than random{small}{lower}")
+    if certain and above:
+        return verdict("better_than_magnitude", "better than magnitude" + (f", than blind guesses{small}" if small else ""))
+    if certain:
+        rest = lower or (", not than magnitude" if magnitude is not None else "")
+        return verdict("better_than_blind", f"better than blind guesses{small}{rest}")
+    if small:
+        return verdict("no_better", f"no better than {'a blind guess' if compared.blind.get(name) else 'random'}{lower}")
+    open_ = _undecided(compared, name, tests)
+    return verdict("undecided", open_.words + ("; worse than magnitude" if below else ""), open_.needed)
 
 
 def overall(by_measure: Mapping[str, Verdict]) -> Verdict:
-    """One verdict from those by several measures: the weakest that is decided.
+    """One verdict from those by several measures: the weakest that is decided; its words say what the others find.
 
     Undecided measures have no vote where another is decided. If one says worse and another better, that is undecided. A measure
-    that was not compared with magnitude (in recovery, magnitude finds everything by construction) can say better or worse than
-    random, and says nothing against "better than magnitude". If nothing is decided, the measure that needs fewest cases speaks.
+    that was not compared with magnitude (in recovery, magnitude finds everything by construction) says nothing against "better
+    than magnitude", and one without blind controls nothing against "better than blind guesses". If nothing is decided, the
+    measure that needs fewest cases speaks.
     """
     decided = {measure: verdict for measure, verdict in by_measure.items() if verdict.kind != "undecided"}
     if not decided:
@@ -121,10 +159,29 @@ def overall(by_measure: Mapping[str, Verdict]) -> Verdict:
                           for measure in decided if measure in better or measure in worse)
         least = min(decided[measure].n for measure in better + worse)
         return Verdict("undecided", f"undecided: the measures disagree ({sides})", least)
-    proven = any(verdict.kind == "better_than_magnitude" for verdict in decided.values())
-    voting = [verdict for verdict in decided.values()
-              if not (proven and verdict.kind == "better_than_random" and not verdict.with_magnitude)]
-    return min(voting, key=lambda verdict: KINDS.index(verdict.kind))
+    strongest = max(KINDS.index(verdict.kind) for verdict in decided.values())
+    voting = [measure for measure, verdict in decided.items() if not _abstains(verdict, KINDS[strongest])]
+    measure = min(voting, key=lambda one: KINDS.index(decided[one].kind))
+    return replace(decided[measure], words=_beside_others(measure, by_measure))
+
+
+def _abstains(verdict: Verdict, strongest: Kind) -> bool:
+    """Could a measure not have said what the strongest verdict says?"""
+    if verdict.kind == "better_than_random":
+        return strongest in ("better_than_blind", "better_than_magnitude")
+    return verdict.kind == "better_than_blind" and strongest == "better_than_magnitude" and not verdict.with_magnitude
+
+
+def _beside_others(measure: str, by_measure: Mapping[str, Verdict]) -> str:
+    """The words of the measure that decides, and of every other one that says something else."""
+    verdict = by_measure[measure]
+    others = {name: one for name, one in by_measure.items()
+              if name != measure and one.kind != verdict.kind and not _abstains(one, verdict.kind)}
+    if not others:
+        return verdict.words
+    told = [f"{SHORT[one.kind]}{', and worse than magnitude' if one.below_magnitude else ''} in {name}"
+            for name, one in others.items()]
+    return f"{verdict.words} in {measure} (n = {verdict.n}); {'; '.join(told)}"
 
 
 def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
@@ -137,22 +194,24 @@ def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
     return replace(verdict, words=verdict.words.replace("undecided: ", f"undecided: in {measure} ", 1))
 
 
-def _undecided(difference: Difference, tests: int) -> Verdict:
+def _undecided(compared: Compared, name: str, tests: int) -> Verdict:
     """How many cases would do? As many as find a difference of the margin: then either it is found, or it is none to speak of.
 
-    Where so many were seen already, the difference lies between the two; then as many as tell one as large as that seen from 0,
-    or from the margin, whichever is easier, or as many as show that one as small as that seen is none. Where none of these is
-    more than were seen, no number is given.
+    The difference is that to the guess which is hardest to beat. Where so many cases were seen already, the difference lies
+    between the two; then as many as tell one as large as that seen from 0, or from the margin, whichever is easier, or as many
+    as show that one as small as that seen is none. Where none of these is more than were seen, no number is given.
     """
+    guess, difference = compared.nearest(name)
     n, size = difference.n, abs(difference.value)
+    against = "" if guess in ("random", BEST) else f" against {guess.partition(':')[0]}"
     if difference.freedom <= 0:
         return Verdict("undecided", f"undecided: n = {n}, too few to say how many are needed", n)
     to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in (MARGIN, max(size, MARGIN - size))]
     for cases in (*to_tell, needed_to_equate(difference, tests)):
         told = _two_digits(cases)
         if told > n:
-            return Verdict("undecided", f"undecided: n = {n}, about {told:,} needed", n, told)
-    return Verdict("undecided", f"undecided: n = {n} should do, but the difference lies near a border", n)
+            return Verdict("undecided", f"undecided: n = {n}, about {told:,} needed{against}", n, told)
+    return Verdict("undecided", f"undecided: n = {n} should do, but the difference{against} lies near a border", n)
 
 
 def _two_digits(cases: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 from planted import GRID
 from studies.specs import MODEL, SPEC
 from whytrust.cli import main
-from whytrust.models.whitebox import PlantedCause
+from whytrust.models.whitebox import MarkedCause
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +14,6 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("place")
     (folder / "model.py").write_text(MODEL)
     (folder / "spec.toml").write_text(SPEC)
-    np.save(folder / "inputs.npy", PlantedCause(GRID == 5).inputs(24))
+    np.save(folder / "inputs.npy", MarkedCause(GRID).inputs(24))
     assert main(["audit", str(folder / "spec.toml"), "--out", str(folder / "run")]) == 0
     return folder

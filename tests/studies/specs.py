@@ -6,9 +6,9 @@ from whytrust.store import Store
 MODEL = """
 import numpy as np
 from whytrust import model
-from whytrust.models.whitebox import PlantedCause
+from whytrust.models.whitebox import MarkedCause, PlantedCause
 GRID = np.arange(16).reshape(4, 4).repeat(2, axis=0).repeat(2, axis=1)
-box = model(PlantedCause(GRID == 5), output="logit", classes=["dark", "bright"])
+box = model(MarkedCause(GRID), output="logit", classes=["dark", "bright"])
 bytes_box = model(PlantedCause(GRID == 5, threshold=0.1 * 255**2, gain=60 / 255**2, whisper=1e-4 / 255), output="logit",
                   classes=["dark", "bright"])
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import ndimage
@@ -24,24 +25,23 @@ class Edges:
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """One mean strength a part; the model is asked only for its prediction."""
-        strength = _strength(question, rng)
-        shown = strength.shape == getattr(question.parts.view, "labels", strength).shape and strength.ndim == 2
-        map = strength.astype(np.float32) if shown else None
-        return Explanation.of(question, "edges", question.parts.pool(strength, "mean_abs"), sense="nothing", map=map, notes=(
+        edges = strength(question.parts, rng)
+        shown = edges.shape == getattr(question.parts.view, "labels", edges).shape and edges.ndim == 2
+        map = edges.astype(np.float32) if shown else None
+        return Explanation.of(question, "edges", question.parts.pool(edges, "mean_abs"), sense="nothing", map=map, notes=(
             "These are the edges in the input, not an explanation: the model had no part in them, and they are the same for "
             "every model and every target.",))
 
 
-def _strength(question: Question, rng: np.random.Generator) -> Floats:
-    """A map shaped like the input, without channels."""
-    parts = question.parts
+def strength(parts: Any, rng: np.random.Generator) -> Floats:
+    """How strong the edge is at each place: a map shaped like the input, without channels."""
     if parts.domain not in ("image", "audio"):
         raise ValueError(f"edges must be those of an image, a spectrogram or a waveform, got {_kind(parts.domain)}, which has "
                          "none; choose another method")
     dials = getattr(parts, "dials", None)
     if dials is not None and dials.own.ndim == 2:
         return _sobel(dials.own)  # of a waveform cut in frequency: those of its transform
-    whole = np.asarray(parts.compose(np.ones((1, question.d), bool), rng)[0], dtype=np.float64)
+    whole = np.asarray(parts.compose(np.ones((1, len(parts.names)), bool), rng)[0], dtype=np.float64)
     if parts.domain == "audio" and whole.ndim == 1:
         return np.asarray(np.abs(np.diff(whole, prepend=whole[:1])))
     if whole.ndim == 3:

@@ -54,6 +54,7 @@ CATALOGUE = (
 )
 BASELINES = {"magnitude": "the parts that were changed most, by the sum of squared changes",
              "magnitude_mean": "the same per value",
+             "blind": "the best ranking that cannot know the cause: other inputs' explanations, the centre, size, edges, …",
              "oracle": "the smallest set of parts that was found to change the label: what nobody can beat"}
 """What every audit has beside random."""
 NAMES = {entry.name: entry for entry in CATALOGUE}

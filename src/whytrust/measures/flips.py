@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whytrust.core import Masks
+from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
 from whytrust.measures.case import Answers, Case, Explain, Order, first, ranked, streams
 from whytrust.stats import area
@@ -20,7 +21,7 @@ EXHAUSTIVE = 10
 EVERY_K = 32
 """Of more parts than this not every k is asked."""
 PERCENT = tuple(range(20, 101, 10))
-BASELINES = ("oracle", "magnitude", "magnitude_mean", "random")
+BASELINES = ("oracle", "magnitude", "magnitude_mean", "blind", "random")
 JUDGES = ("any", "target")
 """A flip is any label but the clean one (as in the papers), or the label that the whole perturbation led to."""
 
@@ -36,6 +37,9 @@ class Flips:
     all sets for up to 10 parts, else those that a greedy search or anybody else has asked about.
 
     With `positive`, all parts with a positive score are laid over the input together, against as many by magnitude.
+
+    `blind` are rankings that know nothing of the cause (see studies.blind): by name one or several rows of scores, whose flips
+    are averaged.
     """
 
     draws: int = 10
@@ -46,8 +50,9 @@ class Flips:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 2:
             raise ValueError(f"draws must be a whole number >= 2, got {self.draws!r}")
 
-    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
-        """The flips of every explainer and baseline, for every k: plain data."""
+    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator,
+                 blind: Mapping[str, Sequence[Floats]] = MappingProxyType({})) -> dict[str, Any]:
+        """The flips of every explainer, baseline and blind control, for every k: plain data."""
         answers, of = explain(case.question), streams(rng)
         found = {name: answer for name, answer in answers.items() if isinstance(answer, Explanation)}
         orders = {name: ranked(e.scores, of(name)) for name, e in found.items()}
@@ -57,10 +62,11 @@ class Flips:
         everything = case.d <= EXHAUSTIVE
         drawn = [of(f"random {i}").permutation(case.d) for i in range(self.draws)]
         curves = {name: nested(order, ks) for name, order in orders.items()}
+        guessed = {name: np.vstack([nested(order, ks) for order in some]) for name, some in blind_orders(blind, of).items()}
         sets = {name: e.scores > 0 for name, e in found.items() if self.positive and e.sense == "signed"}
         as_many = {name: first(orders["magnitude"], int(chosen.sum())) for name, chosen in sets.items()}
         around = all_masks(case.d) if everything else np.vstack([nested(order, ks) for order in drawn])
-        every = [*curves.values(), *(chosen[None] for chosen in (*sets.values(), *as_many.values())), around]
+        every = [*curves.values(), *guessed.values(), *(chosen[None] for chosen in (*sets.values(), *as_many.values())), around]
         case.outputs(np.vstack(every))  # one batch, each set once
         distinct = case.laid.memory.calls
         for judge in () if everything else JUDGES:
@@ -72,13 +78,28 @@ class Flips:
             flip[judge]["oracle"] = bits(np.array(ks) >= best[judge].sum())
         expected = {judge: _expected(case, ks, around, judge, everything, self.draws) for judge in JUDGES}
         return {"k": ks, "flip": flip, "random": expected,
+                "blind": {judge: {name: _mean_curve(flipped(case, masks, judge), len(ks)) for name, masks in guessed.items()}
+                          for judge in JUDGES},
                 "random_variance": {judge: _variance(case, drawn, ks, judge) for judge in JUDGES},
                 "order": {n: o.tolist() for n, o in orders.items()},
                 "scores": {n: e.scores.tolist() for n, e in found.items()}, "magnitude": case.change.tolist(),
                 "magnitude_mean": case.mean_change.tolist(), "positive": _positive(case, sets, as_many, expected, ks),
                 "fidelity": fidelities(answers), "failed": failures(answers),
-                "asked": int(sum(map(len, curves.values())) + 2 * len(sets) + len(around)), "distinct": distinct,
+                "asked": int(sum(map(len, (*curves.values(), *guessed.values()))) + 2 * len(sets) + len(around)),
+                "distinct": distinct,
                 "searched": case.laid.memory.calls - distinct}
+
+
+def blind_orders(blind: Mapping[str, Sequence[Floats]],
+                 of: Callable[[str], np.random.Generator]) -> dict[str, list[Order]]:
+    """The order of the parts by each row of scores of each blind control."""
+    return {name: [ranked(np.asarray(scores), of(f"blind {name} {i}")) for i, scores in enumerate(rows)]
+            for name, rows in blind.items()}
+
+
+def _mean_curve(flips: NDArray[np.bool_], ks: int) -> list[float]:
+    """The share of several orders that flip the label, for each k."""
+    return [float(v) for v in flips.reshape(-1, ks).mean(axis=0)]
 
 
 def settled_ks(d: int) -> list[int]:

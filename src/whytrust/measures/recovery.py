@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
 from whytrust.measures.case import Case, Explain, first, ranked, streams
-from whytrust.measures.flips import failures, fidelities
+from whytrust.measures.flips import blind_orders, failures, fidelities
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,19 @@ class Recovery:
         if not self.ks or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in self.ks):
             raise ValueError(f"ks must be whole numbers >= 1, at least one, got {self.ks!r}")
 
-    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator) -> dict[str, Any]:
+    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator,
+                 blind: Mapping[str, Sequence[Floats]] = MappingProxyType({})) -> dict[str, Any]:
         """For each k: whether the label still flips, and then what was found.
 
         No k is asked that covers every part, or more parts than were changed at all.
         """
         of = streams(rng)
         by_size = ranked(case.change, of("magnitude of the change"))
-        return {str(k): self._found(case, first(by_size, k), k, explain, streams(of(f"k = {k}"))) for k in self.ks
+        return {str(k): self._found(case, first(by_size, k), k, explain, streams(of(f"k = {k}")), blind) for k in self.ks
                 if k < case.d and k <= np.count_nonzero(case.change)}
 
     def _found(self, case: Case, kept: Masks, k: int, explain: Explain,
-               of: Callable[[str], np.random.Generator]) -> dict[str, Any]:
+               of: Callable[[str], np.random.Generator], blind: Mapping[str, Sequence[Floats]]) -> dict[str, Any]:
         local = case.localised(kept)
         if local is None:
             return {"flipped": False}
@@ -56,6 +58,8 @@ class Recovery:
         result: dict[str, Any] = {
             "flipped": True, "label": local.label, "parts": np.flatnonzero(kept).tolist(),
             "found": {name: int(kept[order[:k]].sum()) for name, order in orders.items()},
+            "blind": {name: float(np.mean([kept[order[:k]].sum() for order in some]))
+                      for name, some in blind_orders(blind, of).items()},
             "order": {name: order.tolist() for name, order in orders.items()},
             "fidelity": fidelities(answers), "failed": failures(answers)}
         if local.parts.view.kind == "image":

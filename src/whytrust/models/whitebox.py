@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -61,6 +61,69 @@ class PlantedCause:
     def inputs(self, n: int, seed: int = 0) -> NDArray[np.float64]:
         """Dark images of class 0, which a change of 0.5 a pixel turns into class 1."""
         return generator(seed, "planted").uniform(0.05, 0.25, (n, *self.where.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedCause:
+    """Two classes, and in every image another part that decides: the one whose first pixel is positive.
+
+    The mean square of that part's other pixels drives the logit. The first pixels of the other parts are as far from the rest,
+    but negative: neither other images nor the edges of this one tell which part decides, so an explainer that finds it must
+    have asked the model about this image. Other pixels have tiny slopes, as in PlantedCause; first pixels have none.
+    """
+
+    parts: NDArray[np.intp]  # (H, W): the part of each pixel, of two pixels or more each
+    threshold: float = 0.1  # of the mean square
+    gain: float = 60.0
+    whisper: float = 1e-4
+    seed: int = 0
+
+    kind = "a white box"
+
+    def __call__(self, batch: Any) -> Floats:
+        """(n, 2) logits."""
+        values = np.asarray(batch, dtype=np.float64)
+        decided = self.gain * ((values**2 * self._share(values)).sum(axis=(1, 2)) - self.threshold)
+        logit = decided + (values * self._slopes).sum(axis=(1, 2))
+        return np.column_stack([-logit / 2, logit / 2])
+
+    def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """(logits, weights of the logits -> gradient of their weighted sum), in closed form."""
+        values = np.asarray(batch, dtype=np.float64)
+        slope = 2 * self.gain * values * self._share(values) + self._slopes
+
+        def pull(weights: Floats) -> Floats:
+            return np.asarray((weights[:, 1] - weights[:, 0])[:, None, None] * slope / 2)
+
+        return self(values), pull
+
+    def inputs(self, n: int, seed: int = 0, among: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Dark images of class 0, each with a marker in one part (of `among`); a change of 0.5 turns them into class 1."""
+        rng = generator(seed, "marked")
+        images = rng.uniform(0.05, 0.25, (n, *self.parts.shape))
+        chosen = rng.choice(np.unique(self.parts) if among is None else np.asarray(among), n)
+        step = rng.uniform(1.0, 3.0, images.shape)  # from 0.15, the mean of the other pixels
+        first = np.where(chosen[:, None, None] == self.parts, 0.15 + step, 0.15 - step)
+        return np.where(self._markers, first, images)
+
+    @property
+    def _markers(self) -> NDArray[np.bool_]:
+        """The first pixel of each part."""
+        markers = np.zeros(self.parts.size, dtype=bool)
+        markers[np.unique(self.parts, return_index=True)[1]] = True
+        return markers.reshape(self.parts.shape)
+
+    @property
+    def _slopes(self) -> Floats:
+        signs = generator(self.seed, "whisper").choice([-1.0, 1.0], self.parts.shape)
+        return np.asarray(np.where(self._markers, 0.0, signs * self.whisper))
+
+    def _share(self, values: Floats) -> Floats:
+        """(n, H, W): the weight of each pixel in the mean over the marked part."""
+        names, places, sizes = np.unique(self.parts, return_index=True, return_counts=True)
+        marked = values.reshape(len(values), -1)[:, places] > 0.0
+        weights = marked / (sizes - 1)
+        return np.asarray(weights[:, np.searchsorted(names, self.parts)] * ~self._markers)
 
 
 Curve = Literal["line", "square", "bend", "wave"]

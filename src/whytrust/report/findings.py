@@ -13,6 +13,7 @@ import numpy as np
 from whytrust import stats, verdicts
 from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
+from whytrust.report.blind import blind_words, said
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, known_mean, laid_out, outcomes
 from whytrust.report.records import records_of, with_names
@@ -47,9 +48,9 @@ OF_TEXTS = (
 WIDE = 0.4
 """An interval of an area under a curve that is wider than this says nothing."""
 ABOUT = {"oracle": "the best set of parts that was found at all: the ceiling", "magnitude": "the parts that were changed most",
-         "magnitude_mean": "the parts that were changed most, per value", "random": "parts picked blindly: the floor"}
+         "magnitude_mean": "the parts that were changed most, per value", "random": "parts drawn at random"}
 ABOUT_TEXTS = {"oracle": "the best set of words that was found at all: the ceiling", "magnitude": "the swapped words",
-               "magnitude_mean": "the swapped words, short ones first", "random": "words picked blindly: the floor"}
+               "magnitude_mean": "the swapped words, short ones first", "random": "words drawn at random"}
 Plain = dict[str, Any]
 
 
@@ -65,13 +66,13 @@ def findings(store: Store) -> Plain:
     measures = {name: _measure(one, tried, ranked) for name, one in tried.measures.items()}
     trials = about.get("trials", ADMITTED)
     metrics = [dict(one) for one in about.get("metrics", ())]
-    judged, by_measure = _judged(tried, ranked, (*trials, *(one["metric"] for one in metrics if one["admitted"])))
-    for measure, p_values in verdicts.adjusted(judged).items():
-        for against in ("random", "magnitude"):
+    compared, by_measure = judged(tried, ranked, (*trials, *(one["metric"] for one in metrics if one["admitted"])))
+    for measure, p_values in verdicts.adjusted(compared).items():
+        for against in ("guess", "magnitude"):
             for name, p in getattr(p_values, against).items():
                 measures[measure][f"against_{against}"][name]["p_holm"] = p
     pairs = _pairs(tried, ranked)
-    strengths = strengths_of(records, about, ranked, pairs, judged)
+    strengths = strengths_of(records, about, ranked, pairs, compared)
     counts, kind = _counts(records, store), _kind(tried.cases[0])
     return {
         "format": 1, "study": manifest.get("study"), "title": _title(about),
@@ -79,7 +80,7 @@ def findings(store: Store) -> Plain:
         "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
         "counts": counts, "failures": [{key: r[key] for key in ("case", "name", "error")} for r in records
                                        if r["status"] == "failed"],
-        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], _poolings(tried), kind),
+        "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], tried, kind),
         "admitted": list(by_measure), "metrics": metrics,
         "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
         "measures": measures,
@@ -159,11 +160,14 @@ def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str], 
     return notes
 
 
-def _contenders(ranked: Sequence[str], pooled: Mapping[str, str], kind: str) -> list[Plain]:
-    about = ABOUT_TEXTS if kind == "text" else ABOUT
+def _contenders(ranked: Sequence[str], tried: Outcomes, kind: str) -> list[Plain]:
+    pooled, guesses = _poolings(tried), tried.guesses.get("any", ())
+    about = dict(ABOUT_TEXTS if kind == "text" else ABOUT)
+    if any(guesses):
+        about["blind"] = blind_words(guesses, kind)
     return [{"name": name, "role": "explainer", "about": f"pooled by {pooled[name]}" if name in pooled else ""}
             for name in ranked] + [
-        {"name": name, "role": "baseline", "about": about[name]} for name in BASELINES]
+        {"name": name, "role": "baseline", "about": about[name]} for name in BASELINES if name in about]
 
 
 def _failures(records: Sequence[Record]) -> dict[str, Plain]:
@@ -187,20 +191,38 @@ def _plain(one: Any) -> Plain:
 
 
 def _against(measured: Measured, tried: Outcomes, name: str, rival: str) -> stats.Difference:
-    return stats.paired(measured.values[name], measured.values[rival], tried.shared, grain=measured.grain,
+    other = measured.blind[rival] if rival in measured.blind else measured.values[rival]
+    return stats.paired(measured.values[name], other, tried.shared, grain=measured.grain,
                         chance=measured.chance if rival == "random" else None)
+
+
+def _compared(measured: Measured, tried: Outcomes, names: Sequence[str]) -> verdicts.Compared:
+    """Every difference that the verdict by one measure rests on; a metric refuses what it cannot judge."""
+    there = [name for name in names if name in measured.values]
+    rivals = there if measured.rival and "magnitude" in measured.values else []
+    return verdicts.Compared(
+        {n: _against(measured, tried, n, "random") for n in there},
+        {n: _against(measured, tried, n, "magnitude") for n in rivals},
+        {n: {c: _against(measured, tried, n, c) for c in measured.controls_of(n)} for n in there} if measured.blind else {})
 
 
 def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plain:
     values = measured.values
     rates = {name: stats.rate(values[name], tried.shared, grain=measured.grain)
              for name in (*ranked, *BASELINES) if name in values}
-    own = [name for name in ranked if name in values]
+    blind = {name: stats.rate(column, tried.shared, grain=measured.grain) for name, column in measured.blind.items()}
+    found = _compared(measured, tried, ranked)
     return {"about": _worded(tried, measured.about), "rates": {name: _plain(rate) for name, rate in rates.items()},
-            "against_random": {n: _plain(_against(measured, tried, n, "random")) for n in own},
-            "against_magnitude": {n: _plain(_against(measured, tried, n, "magnitude")) for n in own}
-            if measured.rival and "magnitude" in values else {},
-            "normalised": {n: _normalised(values, n) for n in own}}
+            "blind": {name: _plain(rate) for name, rate in blind.items()},
+            "against_random": {n: _plain(one) for n, one in found.random.items()},
+            "against_guess": {n: _guess(*found.nearest(n)) for n in found.random},
+            "against_magnitude": {n: _plain(one) for n, one in found.magnitude.items()},
+            "normalised": {n: _normalised(values, n) for n in found.random}}
+
+
+def _guess(control: str, difference: stats.Difference) -> Plain:
+    """The guess, random or blind, that an explainer is hardest to tell from."""
+    return {"guess": control, **_plain(difference)}
 
 
 def _normalised(values: Mapping[str, Any], name: str) -> float | None:
@@ -217,7 +239,7 @@ def _answered(values: Mapping[str, Any], *names: str) -> list[Any]:
     return [values[name][there] for name in names]
 
 
-def _judged(tried: Outcomes, ranked: Sequence[str],
+def judged(tried: Outcomes, ranked: Sequence[str],
             trials: Sequence[str]) -> tuple[dict[str, verdicts.Compared], dict[str, dict[str, Any]]]:
     """The admitted measures' comparisons, and the verdicts by each."""
     judged = {}
@@ -225,10 +247,7 @@ def _judged(tried: Outcomes, ranked: Sequence[str],
         measured = tried.measures.get(name)
         if measured is None or name not in trials or np.isnan(measured.values["random"]).all():
             continue
-        known = [n for n in ranked if n in measured.values]  # a metric refuses what it cannot judge
-        rivals = known if measured.rival else ()
-        judged[name] = verdicts.Compared({n: _against(measured, tried, n, "random") for n in known},
-                                         {n: _against(measured, tried, n, "magnitude") for n in rivals})
+        judged[name] = _compared(measured, tried, ranked)
     return judged, verdicts.table(judged)
 
 
@@ -257,13 +276,16 @@ def _silent(name: str) -> Plain:
 def _why(name: str, flip: Plain, tried: Outcomes) -> str:
     values = tried.measures["flip"].values
     own, random, magnitude = (known_mean(one) for one in _answered(values, name, "random", "magnitude"))
-    found, some = flip["against_random"][name], int((~np.isnan(values[name])).sum())
+    found, some = flip["against_guess"][name], int((~np.isnan(values[name])).sum())
     if not some:
         return "An input that is one part has nothing to choose from."
     where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
     changed = "the swapped ones" if _kind(tried.cases[0]) == "text" else "the most changed"
-    return (f"Its parts flip the label in {own:.0%} of tries, parts picked blindly in {random:.0%}, {changed} in "
-            f"{magnitude:.0%}{where}; against random {found['value']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f}).")
+    guessed = known_mean(_answered(values, name, "blind")[1]) if "blind" in values else math.nan
+    guess = f", the best blind guess in {guessed:.0%}" if "blind" in values else ""
+    return (f"Its parts flip the label in {own:.0%} of tries, random ones in {random:.0%}{guess}, {changed} in "
+            f"{magnitude:.0%}{where}; against {said(found['guess'])} {found['value']:+.3f} ({found['low']:+.3f} to "
+            f"{found['high']:+.3f}).")
 
 
 def _worded(tried: Outcomes, words: str) -> str:
@@ -307,10 +329,15 @@ def _curves(tried: Outcomes, ranked: Sequence[str], judge: str) -> Plain:
     same = len({tuple(trial["k"]) for trial in tried.trials}) == 1
     axis = tried.trials[0]["k"] if same else list(range(10, 101, 10))
     lines: dict[str, Plain] = {}
-    for name in (*ranked, *BASELINES):
+    guesses = tried.guesses.get(judge, ())
+    for name in (name for name in (*ranked, *BASELINES) if name != "blind" or any(guesses)):
         columns = np.full((len(axis), len(tried.trials)), math.nan)
-        for places, ks, curves in laid_out(tried.trials, name, judge):
-            columns[:, places] = curves.T if same else np.array([_on_axis(one, ks, axis) for one in curves]).T
+        for control in dict.fromkeys(guesses) if name == "blind" else (name,):
+            for places, ks, curves in laid_out(tried.trials, control or "", judge, name == "blind"):
+                there = [i for i, place in enumerate(places) if name != "blind" or guesses[place] == control]
+                rows = curves[there]
+                if there:
+                    columns[:, places[there]] = rows.T if same else np.array([_on_axis(one, ks, axis) for one in rows]).T
         rates = [stats.rate(column, tried.shared) for column in columns]
         plain = [_plain(rate) for rate in rates]
         lines[name] = {key: [p[key] for p in plain] for key in ("value", "low", "high", "n")}

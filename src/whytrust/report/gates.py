@@ -9,7 +9,7 @@ from typing import Any
 
 from whytrust import stats
 from whytrust.core import near
-from whytrust.report.outcomes import FULL, Outcomes, outcomes
+from whytrust.report.outcomes import FULL, Measured, Outcomes, outcomes
 from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
@@ -83,10 +83,16 @@ def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
     values = tried.measures[measure].values
     number = _number(than)
     for name in (who,) if number is not None else (who, than):
-        if name not in values:
+        if name not in values and not (name == than and _column(tried.measures[measure], who, name) is not None):
             shown = measure.partition(":")[0]
             raise ValueError(f"{shown} of {who} was measured beside {', '.join(values)}, got {name!r}{near(name, values)}")
     return who, measure, than if number is None else number, 1 if match["sign"] == ">" else -1
+
+
+def _column(measured: Measured, who: str, name: str) -> Any:
+    """The numbers of a contender, or of a blind control: "blind:centre", or "blind:shuffled" for the explainer's own."""
+    control = name.removeprefix("blind:")
+    return measured.values.get(name, measured.blind.get(control, measured.blind.get(f"{control}:{who}")))
 
 
 def _number(text: str) -> float | None:
@@ -101,8 +107,12 @@ def _number(text: str) -> float | None:
 
 
 def _difference(tried: Outcomes, who: str, measure: str, than: str | float, sign: int) -> stats.Difference:
+    """The difference that a requirement is about; "> blind" is about the blind control that is hardest to beat."""
     one = tried.measures[measure]
-    other = one.values[than] if isinstance(than, str) else one.values[who] * 0 + than
+    if than == "blind" and sign > 0 and who in tried.explainers:
+        every = [stats.paired(one.values[who], other, tried.shared, grain=one.grain) for other in one.controls_of(who).values()]
+        return max(every, key=lambda found: (found.value <= 0, found.p if found.value > 0 else -found.value))
+    other = one.values[who] * 0 + than if isinstance(than, float) else _column(one, who, than)
     chance = one.chance if "random" in (who, than) else None
     return stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
 

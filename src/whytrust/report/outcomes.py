@@ -18,7 +18,7 @@ FULL = "full"
 KS = (1, 3, 5)
 CHANCE, GRAIN = 0.5, 0.1
 """Of metrics: a random explanation is before another as often as not; the least that one of five comparisons can show."""
-BASELINES = ("oracle", "magnitude", "magnitude_mean", "random")
+BASELINES = ("oracle", "magnitude", "magnitude_mean", "blind", "random")
 Record = Mapping[str, Any]
 Trial = Mapping[str, Any]
 
@@ -28,6 +28,7 @@ class Measured:
     """One measure of every contender, a number a case; NaN where it does not apply.
 
     `chance` is the variance of a case's number if its parts were picked at random, `grain` the least that a case can show.
+    `blind` has the numbers of each blind control; among the values, "blind" is the best of them, chosen on other cases.
     """
 
     about: str
@@ -35,6 +36,18 @@ class Measured:
     chance: Floats | None = None
     grain: float = 1.0
     rival: bool = True  # is magnitude a rival? Not where it finds everything by construction
+    blind: dict[str, Floats] = field(default_factory=dict)
+
+    def controls_of(self, name: str) -> dict[str, Floats]:
+        """The blind controls that an explainer must beat: its own scores of other inputs, those of all, and the best of any."""
+        own = {control: column for control, column in self.blind.items() if control.partition(":")[2] in ("", name)}
+        return own | ({"blind": self.values["blind"]} if "blind" in self.values else {})
+
+    def guess(self, sources: Sequence[str | None]) -> list[str | None]:
+        """Of each case the blind control that does best on the other half of the run; its numbers become those of "blind"."""
+        chosen = best_guesses(self.blind, sources)
+        self.values["blind"] = np.array([math.nan if name is None else self.blind[name][i] for i, name in enumerate(chosen)])
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class Outcomes:
     sources: list[str | None]
     explainers: tuple[str, ...]
     measures: dict[str, Measured]
+    guesses: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    """By "any" and "target": of each case the blind control that stands for all in its curve."""
 
     @property
     def shared(self) -> list[str | None] | None:
@@ -75,10 +90,33 @@ def outcomes(records: Sequence[Record], strength: str = "full", explainers: Sequ
     for judge, label in (("any", "flip"), ("target", "flip_target")):
         measures |= _flips(trials, names, judge, label)
     measures |= _positive(trials, names) | _recovery(cases, trials, names) | _metrics(trials, names)
+    sources = [r.get("source") for r in cases]
+    chosen = {name: measured.guess(sources) for name, measured in measures.items() if measured.blind}
     if any("text" in case for case in cases):  # there, what was changed are the swapped words themselves
         for measured in measures.values():
             measured.rival = False
-    return Outcomes(cases, trials, [r.get("source") for r in cases], tuple(names), measures)
+    guesses = {judge: chosen[label] for judge, label in (("any", "flip"), ("target", "flip_target")) if label in chosen}
+    return Outcomes(cases, trials, sources, tuple(names), measures, guesses)
+
+
+def best_guesses(blind: Mapping[str, Floats], sources: Sequence[str | None]) -> list[str | None]:
+    """The blind control to compare each case with, chosen before the case is seen.
+
+    Every second source is one half of the run. A case gets the control with the highest mean on the other half, among those
+    that have a number there in at least every second case, and a number of the case itself.
+    """
+    names, table = list(blind), np.array(list(blind.values()))
+    order = {source: i for i, source in enumerate(dict.fromkeys(one or i for i, one in enumerate(sources)))}
+    odd = np.array([order[one or i] % 2 == 1 for i, one in enumerate(sources)])
+    found: list[str | None] = [None] * len(sources)
+    for half in (odd, ~odd):
+        seen = table[:, ~half] if (~half).any() else table
+        known = ~np.isnan(seen)
+        means = np.where(known, seen, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        best_first = np.argsort(-np.where(2 * known.sum(axis=1) >= seen.shape[1], means, -1.0), kind="stable")
+        for i in np.flatnonzero(half):
+            found[i] = next((names[j] for j in best_first if not np.isnan(table[j, i])), None)
+    return found
 
 
 def numbers(bits: str) -> Floats:
@@ -107,32 +145,40 @@ def _flips(trials: Sequence[Trial], names: Sequence[str], judge: str, label: str
     whole.chance = np.array([trial["random_variance"][judge] for trial in trials], dtype=np.float64)
     best = {k: Measured(f"the {k} best parts flip the label to {goal}" if k > 1 else f"the best part flips the label to {goal}")
             for k in KS}
-    for name in (*names, *BASELINES):
+    controls = dict.fromkeys(name for trial in trials for name in trial.get("blind", {}).get(judge, {}))
+    known = [name for name in BASELINES if name != "blind"]
+    for name, blind in (*((name, False) for name in (*names, *known)), *((name, True) for name in controls)):
         for one in (whole, *best.values()):
-            one.values[name] = np.full(len(trials), math.nan)
-        for places, ks, curves in laid_out(trials, name, judge):
-            whole.values[name][places] = areas(curves, ks, ks[-1])
+            (one.blind if blind else one.values)[name] = np.full(len(trials), math.nan)
+        for places, ks, curves in laid_out(trials, name, judge, blind):
+            (whole.blind if blind else whole.values)[name][places] = areas(curves, ks, ks[-1])
             for k in KS:
                 if k < ks[-1] and k in ks:
-                    best[k].values[name][places] = curves[:, ks.index(k)]
+                    (best[k].blind if blind else best[k].values)[name][places] = curves[:, ks.index(k)]
     for one in best.values():
         one.chance = one.values["random"] * (1 - one.values["random"])
     return {label: whole, **{f"{label}@{k}": one for k, one in best.items()}}
 
 
-def laid_out(trials: Sequence[Trial], name: str, judge: str) -> list[tuple[NDArray[np.intp], list[int], Floats]]:
-    """A contender's flips, a row a trial: for each list of ks that there is, (which trials, the ks, their rows).
+def laid_out(trials: Sequence[Trial], name: str, judge: str,
+             blind: bool = False) -> list[tuple[NDArray[np.intp], list[int], Floats]]:
+    """A contender's or a blind control's flips, a row a trial: for each list of ks, (which trials, the ks, their rows).
 
     Trials that it failed on are in none.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for i, trial in enumerate(trials):
-        if name == "random" or trial["flip"][judge].get(name) is not None:
+        there = trial.get("blind", {}).get(judge, {}) if blind else trial["flip"][judge]
+        if (name == "random" and not blind) or there.get(name) is not None:
             groups.setdefault(tuple(trial["k"]), []).append(i)
     found: list[tuple[NDArray[np.intp], list[int], Floats]] = []
     for ks, places in groups.items():
-        rows = ([trials[i]["random"][judge] for i in places] if name == "random"
-                else numbers("".join(trials[i]["flip"][judge][name] for i in places)))
+        if blind:
+            rows: Any = [trials[i]["blind"][judge][name] for i in places]
+        elif name == "random":
+            rows = [trials[i]["random"][judge] for i in places]
+        else:
+            rows = numbers("".join(trials[i]["flip"][judge][name] for i in places))
         found.append((np.array(places, dtype=np.intp), list(ks), np.reshape(np.asarray(rows, dtype=np.float64), (-1, len(ks)))))
     return found
 
@@ -179,6 +225,8 @@ def _recovery(cases: Sequence[Record], trials: Sequence[Trial], names: Sequence[
         for name in (*names, "magnitude"):
             share.values[name] = np.array([row["found"].get(name, math.nan) / k if row.get("flipped") else math.nan
                                            for row in rows])
+        for name in dict.fromkeys(name for row in rows for name in row.get("blind", {})):
+            share.blind[name] = np.array([row.get("blind", {}).get(name, math.nan) / k for row in rows])
         share.values["random"] = np.where(still, k / dims, math.nan)
         share.values["oracle"] = np.where(still, 1.0, math.nan)
         p = k / dims
@@ -197,16 +245,23 @@ def _recovery(cases: Sequence[Record], trials: Sequence[Trial], names: Sequence[
 
 
 def _pooled(measures: Sequence[Measured], ks: Sequence[int]) -> Measured:
-    """The mean over every k at which a case's label still flipped; who failed at one of them has none."""
-    values = {name: _mean([m.values[name] for m in measures]) for name in measures[0].values}
-    for name in values:
-        missed = np.any([~np.isnan(m.values["random"]) & np.isnan(m.values[name]) for m in measures], axis=0)
-        values[name] = np.where(missed, math.nan, values[name])
+    """The mean over every k at which a case's label still flips; an explainer that fails at one of them has none."""
+    values = {name: _mean_of_all([m.values[name] for m in measures], measures) for name in measures[0].values}
+    controls = dict.fromkeys(name for m in measures for name in m.blind)
+    nothing = np.full(len(values["random"]), math.nan)
+    blind = {name: _mean_of_all([m.blind.get(name, nothing) for m in measures], measures) for name in controls}
     chances = [m.chance for m in measures if m.chance is not None]
     words = ", ".join(map(str, ks[:-1])) + (f" or {ks[-1]}" if len(ks) > 1 else str(ks[0]))
     # The same parts are among the k of every k, so that their chances do not average out: the largest is taken.
     return Measured(f"share of the changed parts found, where only {words} were changed", values,
-                    np.max([np.where(np.isnan(c), -1, c) for c in chances], axis=0), 1 / max(ks), rival=False)
+                    np.max([np.where(np.isnan(c), -1, c) for c in chances], axis=0), 1 / max(ks), rival=False, blind=blind)
+
+
+def _mean_of_all(columns: Sequence[Floats], measures: Sequence[Measured]) -> Floats:
+    """The mean over the k that apply to a case; NaN where one of these is missing."""
+    missed = np.any([~np.isnan(m.values["random"]) & np.isnan(column) for m, column in zip(measures, columns, strict=True)],
+                    axis=0)
+    return np.where(missed, math.nan, _mean(columns))
 
 
 def _mean(columns: Sequence[Floats]) -> Floats:

@@ -161,15 +161,18 @@ def _judged(check: Check) -> Check:
 _TRIALLED = _held({"flip": SHARE, "magnitude": SHARE, "random": SHARE})
 _FACTS = _held({}, dict.fromkeys(("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"),
                                  _maybe(NUMBER)) | {"absence": _maybe(FLAG), "swaps": _maybe(TOLD)})
+_COUNT = _is("a number from 0", lambda value: _finite(value) and value >= 0)
 _FIT = _held({}, {"fidelity": _maybe(NUMBER), "fresh": _maybe(NUMBER)})
-_KEPT = _held({}, {"flipped": FLAG, "found": _named(WHOLE), "overlap": _named(NUMBER), "overlap_random": NUMBER,
+_KEPT = _held({}, {"flipped": FLAG, "found": _named(WHOLE), "blind": _named(_COUNT),
+                   "overlap": _named(NUMBER), "overlap_random": NUMBER,
                    "fidelity": _named(_FIT), "failed": _named(TOLD)})
 _METRIC = _held({}, {"wins": _named(_maybe(NUMBER)), "values": _named(_maybe(NUMBER)), "higher": FLAG})
 _TRIAL = _held(
     {"strength": NAME, "k": _listed(SIZE), "flip": _judged(_named(BITS)), "random": _judged(_listed(SHARE)),
      "random_variance": _judged(_maybe(NUMBER)), "scores": _named(_listed(_maybe(NUMBER))), "attack": _FACTS, "asked": WHOLE,
      "distinct": WHOLE},
-    {"order": _named(_listed(WHOLE)), "positive": _named(_maybe(_held({"any": _TRIALLED}))), "fidelity": _named(_maybe(_FIT)),
+    {"blind": _judged(_named(_listed(SHARE))), "order": _named(_listed(WHOLE)),
+     "positive": _named(_maybe(_held({"any": _TRIALLED}))), "fidelity": _named(_maybe(_FIT)),
      "failed": _named(TOLD), "pooling": _named(NAME), "recovery": _named(_KEPT), "metrics": _named(_METRIC)})
 _LENGTH = _is("a length above 0", lambda value: _finite(value) and value > 0)
 _RATE = _is("a whole number of samples a second", lambda value: type(value) is int and 1 <= value <= 10**7)
@@ -222,7 +225,7 @@ def _fits(trial: Mapping[str, Any], parts: int, where: str) -> None:
     if not ks or list(ks) != sorted(set(ks)) or ks[-1] != parts:
         raise ValueError(f"{where}.k must rise to the number of parts, {parts}, got {str(ks)[:60]}")
     for judge in ("any", "target"):
-        rows = {**trial["flip"][judge], "random": trial["random"][judge]}
+        rows = {**trial["flip"][judge], **trial.get("blind", {}).get(judge, {}), "random": trial["random"][judge]}
         short = [name for name, row in rows.items() if len(row) != len(ks)]
         if short:
             raise ValueError(f"{where}.flip.{judge} must say of each of {len(ks)} k whether the label flips, got "
@@ -235,5 +238,6 @@ def _fits(trial: Mapping[str, Any], parts: int, where: str) -> None:
     for k, kept in trial.get("recovery", {}).items():
         if not (k.isdecimal() and k.isascii() and len(k) < 9 and 1 <= int(k) <= min(parts, KEPT)):
             raise ValueError(f"{where}.recovery must be of 1 to {min(parts, KEPT)} parts, got {in_line(k[:60])!r}")
-        if kept.get("flipped") and not ("found" in kept and all(hits <= int(k) for hits in kept["found"].values())):
+        counts = [*kept.get("found", {}).values(), *kept.get("blind", {}).values()]
+        if kept.get("flipped") and not ("found" in kept and all(hits <= int(k) for hits in counts)):
             raise ValueError(f"{where}.recovery.{k} must say how many of {k} parts each explainer found")

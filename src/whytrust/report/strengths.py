@@ -47,9 +47,12 @@ def _weakest_first(strength: str) -> float:
 
 
 def _wavers(each: Iterable[Mapping[str, Floats]], name: str, judged: verdicts.Compared) -> bool:
-    """Does what the verdict on an explainer rests on, above or below random, or above magnitude, turn round?"""
+    """Does what the verdict on an explainer rests on turn round: above or below random, above a blind guess or magnitude?"""
     random, magnitude = judged.random[name], judged.magnitude.get(name)
     if random.p <= stats.LEVEL and _turns(each, name, "random", random.value):
+        return True
+    better = judged.blind.get(name) and random.value > 0 and judged.p_guess(name) <= stats.LEVEL
+    if better and _turns(each, name, "blind", 1.0):
         return True
     above = magnitude is not None and magnitude.p <= stats.LEVEL and magnitude.value > 0
     return above and magnitude is not None and _turns(each, name, "magnitude", magnitude.value)
@@ -77,6 +80,6 @@ def _words(cases: int, found: int, turned: Sequence[str], unstable: Sequence[str
         told.append(f"{len(turned)} of {found} differences between explainers turn round with the attack's strength "
                     f"({'; '.join(turned[:4])}{'; …' if len(turned) > 4 else ''})")
     if unstable:
-        told.append(f"{', '.join(unstable)} {'is' if len(unstable) == 1 else 'are'} above random, or magnitude, at one "
-                    "strength and below at another")
+        told.append(f"{', '.join(unstable)} {'is' if len(unstable) == 1 else 'are'} above random, a blind guess or magnitude "
+                    "at one strength and below at another")
     return f"Unstable, and no finding: {'; and '.join(told)} (on the {where})."

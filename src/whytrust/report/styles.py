@@ -61,6 +61,7 @@ _RULES = f"""
 & .strip text {{ fill: #3d444d; stroke: #fff; stroke-width: 4px; paint-order: stroke; }}
 & .tick {{ stroke: #6b737d; stroke-width: 1.2; }}
 & .tick.random {{ stroke-dasharray: 6 2 1 2; }}
+& .tick.blind {{ stroke-dasharray: 5 2; stroke: #8a4b00; }}
 & .tick.magnitude {{ stroke-dasharray: 4 3; stroke: #444b54; }}
 & .tick.oracle {{ stroke: {INK}; }}
 & .tick-key {{ display: none; flex-wrap: wrap; gap: 4px 16px; font-size: .87em; color: #3d444d; }}

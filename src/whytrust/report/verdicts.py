@@ -26,7 +26,7 @@ from whytrust.report.words import (
     termed,
 )
 
-REFERENCES = ("random", "magnitude", "oracle")
+REFERENCES = ("random", "blind", "magnitude", "oracle")
 TOGETHER = 4
 """Measures in one table."""
 
@@ -72,11 +72,11 @@ def _outcome(findings: Findings) -> str | None:
         return None
     words = {
         "better_than_magnitude": "{} it better than picking the parts that were changed most",
-        "better_than_random": "{} it better than chance, not shown to beat picking the parts that were changed most",
-        "no_better": "{} it no better than chance", "worse": "{} it less often than chance would",
-        "undecided": "{} undecided"}
+        "better_than_blind": "{} it better than blind guesses, not shown to beat picking the parts that were changed most",
+        "better_than_random": "{} it better than chance", "no_better": "{} it no better than a blind guess",
+        "worse": "{} it less often than chance would", "undecided": "{} undecided"}
     if findings.get("kind") == "text":
-        words["better_than_random"] = "{} it better than chance"
+        words["better_than_blind"] = "{} it better than blind guesses"
     by_metrics = any(one.get("admitted") for one in findings.get("metrics") or [])
     parts = []
     for kind, phrase in (BY_METRICS if by_metrics else words).items():
@@ -90,7 +90,8 @@ def _outcome(findings: Findings) -> str | None:
 
 
 BY_METRICS = {"better_than_magnitude": "{} better than picking the parts that were changed most",
-              "better_than_random": "{} better than chance", "no_better": "{} no better than chance",
+              "better_than_blind": "{} better than blind guesses", "better_than_random": "{} better than chance",
+              "no_better": "{} no better than a blind guess",
               "worse": "{} worse than chance", "undecided": "{} undecided"}
 """What is said of so many explainers where metrics have a say: those do not ask for the cause of the change."""
 
@@ -242,12 +243,13 @@ def _rule(findings: Findings) -> Markup:
     by = f" The verdict rests on {listed}." if admitted else ""
     if findings.get("kind") == "text":
         return tag("p", "The dot is the share of texts whose answer turned when words were swapped only where the explainer’s "
-                        "best words are; the bar is its 95% range. Random picks words blindly, magnitude is told which words "
-                        "were swapped and takes those, and the oracle is the best choice that was found." + by, class_="aside")
+                        "best words are; the bar is its 95% range. Random draws words, blind is the best guess by rankings "
+                        "that cannot know the cause, magnitude is told which words were swapped and takes those, and the "
+                        "oracle is the best choice that was found." + by, class_="aside")
     return tag("p", "The dot is the share of inputs whose answer turned when only the explainer’s best parts of the attack’s "
-                    "change were laid over the untouched input; the bar is its 95% range. Random picks parts blindly, "
-                    "magnitude takes those that were changed most, and the oracle is the best choice that was found." + by,
-               class_="aside")
+                    "change were laid over the untouched input; the bar is its 95% range. Random draws parts, blind is the "
+                    "best guess by rankings that cannot know the cause, magnitude takes the parts that were changed most, and "
+                    "the oracle is the best choice that was found." + by, class_="aside")
 
 
 def _meanings(findings: Findings) -> Markup:

@@ -14,8 +14,8 @@ from whytrust.pictures.shown import figures
 
 Findings = Mapping[str, Any]
 INK, BLUE, LIGHT_BLUE, ORANGE, DARK_ORANGE, GREY = "#1b1f24", "#0072b2", "#3a8fc7", "#d97a1c", "#b34d00", "#7b8490"
-BASELINES = {"oracle": INK, "magnitude": "#444b54", "magnitude_mean": "#57606a", "random": "#6b737d"}
-DASHES = {"oracle": None, "magnitude": "7 3", "magnitude_mean": "2 3", "random": "12 4 2 4"}
+BASELINES = {"oracle": INK, "magnitude": "#444b54", "magnitude_mean": "#57606a", "blind": "#8a4b00", "random": "#6b737d"}
+DASHES = {"oracle": None, "magnitude": "7 3", "magnitude_mean": "2 3", "blind": "10 3", "random": "12 4 2 4"}
 SHAPES = ("circle", "square", "up", "diamond", "down", "plus", "cross")
 
 
@@ -32,24 +32,28 @@ class Kind:
 
 KINDS = {
     "better_than_magnitude": Kind(
-        "▲", BLUE, "good", "better than random and magnitude", "Better than random and than magnitude: it finds the cause more "
-        "often than parts picked blindly, and more often than picking the parts that were changed most."),
+        "▲", BLUE, "good", "better than blind guesses and magnitude", "Better than magnitude: it finds the cause more often "
+        "than every blind guess, and more often than picking the parts that were changed most."),
+    "better_than_blind": Kind(
+        "△", LIGHT_BLUE, "fair", "better than blind guesses only", "Better than blind guesses, not than magnitude: it knows "
+        "something of what turned this input, but was not shown to beat picking the parts that were changed most."),
     "better_than_random": Kind(
-        "△", LIGHT_BLUE, "fair", "better than random only", "Better than random, not than magnitude: it knows something of the "
-        "cause, but was not shown to beat picking the parts that were changed most."),
+        "○", GREY, "open", "better than random only", "Better than random: it beats parts drawn at random. Blind guesses were "
+        "not tried by this measure, so this does not show that it knows anything of the cause."),
     "no_better": Kind(
-        "=", ORANGE, "none", "no better than random", "No better than random: its difference from parts picked blindly was "
-        "shown to be too small to matter (less than 5 points in 100)."),
+        "=", ORANGE, "none", "no better than a blind guess", "No better than a blind guess: a ranking that cannot know the "
+        "cause does as well, or better, or less than 5 points in 100 worse."),
     "worse": Kind(
-        "▼", DARK_ORANGE, "bad", "worse than random", "Worse than random: parts picked blindly find the cause more often."),
+        "▼", DARK_ORANGE, "bad", "worse than random", "Worse than random: parts drawn at random find the cause more often."),
     "undecided": Kind(
         "?", GREY, "open", "undecided", "Undecided: the cases are too few to say either; this is not a bad mark."),
 }
 OF_TEXTS = {name: kind for name, kind in KINDS.items() if name != "better_than_magnitude"} | {
-    "better_than_random": replace(
-        KINDS["better_than_random"], short="better than random", rule="Better than random: it finds the cause more often than "
-        "words picked blindly. Magnitude is told which words were swapped, so it is no rival here.")}
-"""Of texts: there magnitude knows the cause, and nobody is compared with it."""
+    "better_than_blind": replace(
+        KINDS["better_than_blind"], short="better than blind guesses", rule="Better than blind guesses: it finds the cause "
+        "more often than every ranking of words that cannot know it. Magnitude is told which words were swapped, so it is no "
+        "rival here.")}
+"""Of texts: there magnitude knows the cause, and no explainer is compared with it."""
 UNSTABLE = "Unstable: with another strength of the attack the verdict is another one."
 
 

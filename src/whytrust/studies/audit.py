@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -28,12 +29,15 @@ from whytrust.measures.case import Answers
 from whytrust.question import Question
 from whytrust.studies import judged_cases, sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
-from whytrust.studies.data import Data, Item, check_classes, sources, spread
+from whytrust.studies.blind import Controls, Explained, controls, word_counts
+from whytrust.studies.data import Data, Item, by_source, check_classes, sources, spread
 from whytrust.studies.described import code_of
 
 BLOCK = 16
 """Inputs that are worked on together: nets round differently in batches of other sizes, so this is fixed by the study."""
 FORMAT = 1
+COUNTED = 1000
+"""Texts whose words are counted to say which words are rare."""
 ASKED = 4
 """Inputs whose scores stand for the model in a run's manifest."""
 OnCalls = Callable[[int], None]
@@ -68,7 +72,7 @@ class AuditStudy:
     command: str = ""  # how to do the same again
     domain: str = "image"
     attacked: CheckedModel | None = None
-    by_source: bool = False  # a block is all inputs of one source, which are attacked as one
+    by_source: bool = False  # a block is all inputs of some sources: those of one source are attacked as one
     shift: int = 0  # which inputs the model is asked about to say which one it is
     metrics: tuple[Any, ...] = ()  # of explanations, judged beside the trials
     admissions: tuple[Mapping[str, Any], ...] = ()  # whether each of them may crown a winner, and why
@@ -98,15 +102,13 @@ class AuditStudy:
         return list(api.bytes_note(self.model, next(self._readable())[1] if self.domain == "image" else None))
 
     def blocks(self) -> list[Block]:
-        """Inputs in blocks of fixed size, or by where they come from."""
+        """Inputs in blocks of nearly the same size, or by where they come from."""
         ids = [item.id for item in self.data.items]
         if self.by_source:
-            grouped: dict[str, list[str]] = {}
-            for item in self.data.items:
-                grouped.setdefault(item.source or item.id, []).append(item.id)
-            return [Block(f"{i:05d}", tuple(cases)) for i, cases in enumerate(grouped.values())]
-        return [Block(f"{start // self.block:05d}", tuple(ids[start:start + self.block]))
-                for start in range(0, len(ids), self.block)]
+            return [Block(f"{i:05d}", tuple(cases)) for i, cases in enumerate(by_source(self.data.items, self.block // 2))]
+        count = -(-len(ids) // self.block)
+        ends = [len(ids) * i // count for i in range(count + 1)]  # equally large: inputs of a block are each other's controls
+        return [Block(f"{i:05d}", tuple(ids[ends[i]:ends[i + 1]])) for i in range(count)]
 
     def _digests(self) -> dict[str, str]:
         """What each input is, by its name, so that one that was changed or renamed since can be named."""
@@ -165,7 +167,10 @@ class AuditStudy:
     # --- one block ------------------------------------------------------------------------------------------------
 
     def work(self, block: Block, on_calls: OnCalls) -> Iterator[Result]:
-        """Attack the inputs of a block together; then try every explainer on each that was fooled."""
+        """Attack the inputs of a block together, explain those that were fooled, and then put the explanations on trial.
+
+        What is said of one input is a blind control of the others in its block.
+        """
         items, calls = [self._item(case) for case in block.cases], _Calls(on_calls)
         with self.model.asking():
             given, errors = self._read(items)
@@ -173,10 +178,16 @@ class AuditStudy:
             others = {s: self._attacked({c: given[c] for c in given if _reached(fooled.get(c))}, s, calls)
                       for s in self.strengths}
             shared = calls.taken() / max(len(given), 1)  # inputs are attacked together
+            opened, spent = {}, {}
+            for item in items:
+                if _reached(one := fooled.get(item.id)):
+                    opened[item.id] = self._opened(item, one, calls)
+                    spent[item.id] = calls.taken()
+            donors = {case: one.explained for case, one in opened.items() if isinstance(one, _Opened)}
             for item in items:
                 found = self._result(item, errors.get(item.id) or fooled[item.id], {s: others[s].get(item.id) for s in others},
-                                     calls)
-                own = round(calls.taken() + (shared if item.id in given else 0))
+                                     opened.pop(item.id, None), donors, calls)
+                own = round(calls.taken() + spent.get(item.id, 0) + (shared if item.id in given else 0))
                 yield Result({**found.record, "calls": own}, found.arrays)
 
     def _item(self, case: str) -> Item:
@@ -234,8 +245,20 @@ class AuditStudy:
             found = {i: sounds.behind(self.attacked, one, self.data.rate) for i, one in found.items()}
         return {case: found[i] for i, case in enumerate(given)}
 
+    def _opened(self, item: Item, found: Any, on_calls: OnCalls) -> _Opened | Exception:
+        """The adversary as a case, with what each explainer says of it."""
+        try:
+            cut = self._cut(found.clean if self.cut_on == "clean" else found.changed, item)
+            case = self._case(found, cut, on_calls)
+            return _Opened(cut, case, self._answers(case.question, item.id, FULL))
+        except (ValueError, TypeError, OSError) as error:
+            return error
+
+    def _case(self, found: Any, cut: LayeredParts, on_calls: OnCalls) -> Case:
+        return Case(self.model, cut.like(found.changed), found.clean, found.clean_label, found.label, self.batch_size, on_calls)
+
     def _result(self, item: Item, found: Adversary | Exception, others: Mapping[str, Adversary | Exception | None],
-                on_calls: OnCalls) -> Result:
+                own: _Opened | Exception | None, donors: Mapping[str, Explained], on_calls: OnCalls) -> Result:
         """The record of one input: failed, not fooled, or tried."""
         record: dict[str, Any] = {"case": item.id, "name": item.name, "source": item.source, "status": "failed", "error": None,
                                   "truth": None, "digest": item.digest()}
@@ -244,12 +267,33 @@ class AuditStudy:
         record |= {"clean_label": found.clean_label, "clean_name": self.model.class_name(found.clean_label, self._columns),
                    "label": found.label, "status": "ok" if found.reached else "not fooled", "attack": found.facts}
         record["truth"] = self._truths.get(item.id)
-        if not found.reached:
+        if own is None:
             return Result(record, {})
         try:
-            return self._tried(record, item, found, others, on_calls)
+            if isinstance(own, Exception):
+                raise own
+            blind = controls(own.case.parts, self._others(donors, item), generator(self.seed, "blind", item.id),
+                             self._word_counts)
+            return self._tried(record, item, found, others, own, blind, on_calls)
         except (ValueError, TypeError, OSError) as error:
             return Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})
+
+    @cached_property
+    def _word_counts(self) -> Counter[str]:
+        """How often each word occurs in the texts of the run, or in a thousand of them; empty for other inputs."""
+        counts: Counter[str] = Counter()
+        for item in spread(self.data.items, COUNTED)[:COUNTED] if self.domain == "text" else ():
+            with suppress(ValueError, TypeError, OSError):  # an input that cannot be read fails when its turn comes
+                counts.update(word_counts(self.data.read(item)))
+        return counts
+
+    def _others(self, donors: Mapping[str, Explained], item: Item) -> list[Explained]:
+        """The other inputs of a block in a circle, beginning after this one; of other sources, where there are such."""
+        cases = list(donors)
+        place = cases.index(item.id)
+        around = [*cases[place + 1:], *cases[:place]]
+        strangers = [case for case in around if item.source is None or self._item(case).source != item.source]
+        return [donors[case] for case in strangers or around]
 
     def _advice(self, item: Item, error: Exception) -> str:
         """Images of a folder have sizes of their own; the model's message cannot know the audit's word for that."""
@@ -260,8 +304,9 @@ class AuditStudy:
                 if of_a_file and self.domain == "image" and "each input came with shape" in str(error) else "")
 
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
-               others: Mapping[str, Adversary | Exception | None], on_calls: OnCalls) -> Result:
-        cut = self._cut(found.clean if self.cut_on == "clean" else found.changed, item)
+               others: Mapping[str, Adversary | Exception | None], own: _Opened, blind: Controls,
+               on_calls: OnCalls) -> Result:
+        cut = own.cut
         record |= {"d": len(cut.names), "label_name": self.model.class_name(found.label, self._columns),
                    "parts": list(cut.names)}
         if self.domain == "tabular":
@@ -272,24 +317,20 @@ class AuditStudy:
             record["text"] = text_cases.facts(found, self.data.read(item))
         else:
             record["channels_first"] = self.model.layout == "NCHW"
-        trials = [self._trial(item, found, FULL, cut, on_calls)]
-        trials += [self._trial(item, one, strength, cut, on_calls) for strength, one in others.items() if _reached(one)]
+        trials = [self._trial(item, found, FULL, own, blind)]
+        for strength, one in others.items():
+            if _reached(one):
+                case = self._case(one, cut, on_calls)
+                again = _Opened(cut, case, self._answers(case.question, item.id, strength))
+                trials.append(self._trial(item, one, strength, again, blind))
         return Result({**record, "trials": trials}, self._arrays(cut, found))
 
-    def _trial(self, item: Item, found: Any, strength: str, cut: LayeredParts, on_calls: OnCalls) -> dict[str, Any]:
-        case = Case(self.model, cut.like(found.changed), found.clean, found.clean_label, found.label, self.batch_size, on_calls)
-        main = strength == FULL
+    def _trial(self, item: Item, found: Any, strength: str, own: _Opened, blind: Controls) -> dict[str, Any]:
+        case, main = own.case, strength == FULL
         rng = generator(self.seed, "trial", item.id, strength)
-
-        seen: dict[str, Any] = {}
-
-        def explain(question: Question) -> Answers:
-            answers = {name: self._answer(one, question, item.id, strength) for name, one in self.explainers.items()}
-            seen.update({name: e for name, e in answers.items() if isinstance(e, Explanation)})
-            return answers
-
+        seen = own.explained.answers
         trial: dict[str, Any] = {"strength": strength, "label": found.label, "attack": found.facts}
-        trial |= self.flips(case, explain, rng)
+        trial |= self.flips(case, lambda question: own.answers, rng, blind)
         trial["pooling"] = self._poolings(seen)
         if main and self.metrics:
             def again(name: str, question: Question) -> Any:
@@ -297,8 +338,11 @@ class AuditStudy:
 
             trial["metrics"] = judged_cases.judged(case.question, seen, again, self.metrics, self.seed, item.id)
         if main and {"recovery", "fidelity"} & set(self.trials):
-            trial["recovery"] = self.recovery(case, explain, rng)
+            trial["recovery"] = self.recovery(case, lambda question: self._answers(question, item.id, strength), rng, blind)
         return trial
+
+    def _answers(self, question: Question, case: str, strength: str) -> dict[str, Explanation | Exception]:
+        return {name: self._answer(one, question, case, strength) for name, one in self.explainers.items()}
 
     @staticmethod
     def _poolings(seen: Mapping[str, Explanation]) -> dict[str, str]:
@@ -329,6 +373,20 @@ class AuditStudy:
             return {name: np.array(cut.like(row).view.values) for name, row in  # type: ignore[attr-defined]
                     (("clean", found.clean), ("adversarial", found.changed))}
         return {"clean": found.clean, "adversarial": found.changed, "labels": cut.labels}  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """An adversary as a case, how it was cut, and what each explainer says of it."""
+
+    cut: LayeredParts
+    case: Case
+    answers: Answers
+
+    @property
+    def explained(self) -> Explained:
+        """What other inputs' controls are made of."""
+        return Explained(self.case.parts, {name: e for name, e in self.answers.items() if isinstance(e, Explanation)})
 
 
 @dataclass

@@ -238,3 +238,17 @@ def _plain(label: Any) -> str | int | None:
 def sources(items: Sequence[Item]) -> int:
     """How many independent sources there are."""
     return len({item.source if item.source is not None else item.id for item in items})
+
+
+def by_source(items: Sequence[Item], least: int) -> list[list[str]]:
+    """The ids of inputs in groups of at least `least`, where there are so many; those of one source stay together."""
+    grouped: dict[str, list[str]] = {}
+    for item in items:
+        grouped.setdefault(item.source or item.id, []).append(item.id)
+    found: list[list[str]] = []
+    for cases in grouped.values():
+        if found and len(found[-1]) < least:
+            found[-1] += cases
+        else:
+            found.append(cases)
+    return found

@@ -193,7 +193,7 @@ def _recalls(one: Found, names: Sequence[str], compared: verdicts.Compared, adju
     for name in sorted(compared.random, key=lambda n: -compared.random[n].value):
         test, cells = compared.random[name], [_cell(one.rate(one.recall(name, of=of))) for of in ("used", "matter")]
         points = f"{100 * test.value:+.1f} ({100 * test.low:+.1f} to {100 * test.high:+.1f})"
-        rows.append([name, *cells, points, p_words(adjusted.random[name]), called[name].words])
+        rows.append([name, *cells, points, p_words(adjusted.guess[name]), called[name].words])
     left_out = about["left_out"][one.model]
     rows += [[name, "–", "–", "–", "–", "left out" if name in left_out else "failed"] for name in names
              if name not in compared.random]

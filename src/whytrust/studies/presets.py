@@ -12,7 +12,7 @@ PRESETS: dict[str, dict[str, Any]] = {
                "explainers": {name: {"samples": 500} if name == "lime" else {} for name in EXPLAINERS},
                "attack": {"method": "pgd", "targets": "random", "epsilon": 4.0, "units": "input", "bounds": [0, 16],
                           "iterations": 60, "stop": "never", "strengths": [0.0, 2.0]}},
-    "photos": {"model": "demo:photos", "inputs": "demo", "block": 2, "parts": "slic:16", "fill": 127.0,
+    "photos": {"model": "demo:photos", "inputs": "demo", "block": 8, "parts": "slic:16", "fill": 127.0,
                "explainers": {name: {"samples": 512} if name == "lime" else {} for name in
                               ("lime", "saliency", "integrated_gradients", "guided_backprop", "grad_cam",
                                "saliency/smoothgrad", "guided_backprop/smoothgrad")},
