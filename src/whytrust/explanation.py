@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from whytrust import files, legible, neighbours, saved, views
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Sense, View
-from whytrust.pictures import page, plots
+from whytrust.pictures import page, plots, shown
 from whytrust.question import Question
 
-FORMAT = 1
+FORMAT = 2
 WORDS: dict[Sense, str] = {"signed": "signed scores", "size": "sizes without a sign", "for": "what speaks for the target alone",
                            "nothing": "scores without the model"}
 
@@ -27,9 +27,10 @@ WORDS: dict[Sense, str] = {"signed": "signed scores", "size": "sizes without a s
 class Explanation:
     """Why a model scores a target as it does: one score a part, larger = speaks more for the target.
 
-    `intercept + scores.sum()` is the local model's prediction for the input itself (for a table cut into continuous columns,
-    the scores are multiplied by `origin`, the row in standard units). `fidelity` is the local model's weighted R² on the
-    samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
+    `intercept + scores.sum()` is the local model's prediction for the input itself. Where columns of a table are continuous, a
+    score is a contribution: the local model's slope for one standard deviation of the column (`slopes`) times the distance of
+    the row's value from the column's mean (`origin`, in standard deviations). `fidelity` is the local model's weighted R² on
+    the samples it was fitted to, `fidelity_fresh` on samples it had not seen. A standard error says how much a score would move
     with other samples; it says nothing about whether a linear reading of the model is right: that is what fidelity is for.
     `sense` is what a score says (see core.Sense): an `unsigned` one says how much, not for or against. `map` is what the scores
     were pooled from, one number a pixel or cell, where a method has that. `predicted` is the class that the model decides for,
@@ -63,12 +64,14 @@ class Explanation:
     predicted: str | None = None
     caution: str = ""
     source: str = ""
+    slopes: Floats | None = None
 
     @classmethod
     def of(cls, question: Question, method: str, scores: Floats, conditions: bool = False, **more: Any) -> Explanation:
         """An explanation of a question by its scores; what every explainer must say is filled in from the question.
 
-        With `conditions` the scores of a table row speak of its bins, as LIME's do; else of its values.
+        With `conditions` the scores of a table row speak of its bins, as LIME's do; else of its values. With `origin`, `scores`
+        and `standard_errors` are those of slopes, and the explanation has the contributions.
         """
         original, model = question.original, question.model
         names, view = tuple(question.parts.names), question.parts.view
@@ -78,7 +81,11 @@ class Explanation:
         label = int(model.labels(original[None])[0]) if len(original) > 1 else None
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
                          *_by_threshold(model, original))
-        return cls(scores=np.asarray(scores, dtype=np.float64), target=question.target, method=method, model=model.name,
+        scores = np.asarray(scores, dtype=np.float64)
+        if more.get("origin") is not None:
+            more.update(saved.contributions(scores, more["origin"], more.get("standard_errors")))
+            scores = more.pop("scores")
+        return cls(scores=scores, target=question.target, method=method, model=model.name,
                    target_name=model.class_name(question.target, len(original)), view=view, names=names,
                    prediction=float(original[question.target]),
                    predicted=None if label is None else model.class_name(label, len(original)),
@@ -128,8 +135,8 @@ class Explanation:
     def to_shap(self) -> Any:
         """A shap.Explanation for shap's plots: base value and values add up to the local prediction.
 
-        One value a part; of an image (H, W, 3), where a part's score is shared by its pixels. LIME weights are no Shapley
-        values: they are slopes of a local model, and differ from them where parts interact.
+        One value a part; of an image (H, W, 3), where a part's score is shared by its pixels. LIME's scores are no Shapley
+        values: they are the terms of a local linear model, and differ from them where parts interact.
         """
         return neighbours.to_shap([self], single=True)
 
@@ -168,13 +175,17 @@ class Explanation:
         local = None
         if self.local_prediction is not None and other.local_prediction is not None:
             local = self.local_prediction - other.local_prediction
+        slopes = None
+        if self.slopes is not None and other.slopes is not None and np.array_equal(self.origin, other.origin):  # type: ignore[arg-type]
+            slopes = self.slopes - other.slopes
         by = ["", ""] if self.method == other.method else [f" by {self.method}", f" by {other.method}"]
         both = (f"{self.target_name} ({self.model}){by[0]}", f"{other.target_name} ({other.model}){by[1]}")
         return replace(
             self, scores=self.scores - other.scores, target_name=f"{both[0]} minus {both[1]}", method="difference",
             prediction=self.prediction - other.prediction, intercept=self.intercept - other.intercept, local_prediction=local,
             fidelity=None, fidelity_fresh=None, standard_errors=errors, selected=None, undecided=(), rules=None, seed=None,
-            predicted=None, caution="", calls=self.calls + other.calls, settings={}, sense="signed",
+            predicted=None, caution="", calls=self.calls + other.calls, settings={}, sense="signed", slopes=slopes,
+            origin=None if slopes is None else self.origin,
             map=None if self.map is None or other.map is None or self.map.shape != other.map.shape else self.map - other.map,
             notes=(f"Positive: speaks more for {both[0]} than for {both[1]}.", *notes))
 
@@ -229,10 +240,12 @@ class Explanation:
         form = f".{digits}f" if largest == 0 or 1e-5 < largest < 1e7 else ".3e"
         sign = "" if self.unsigned else "+"
         errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
+        beside = [shown.slope(self, part) for part in range(len(self.names))]
+        slopes = {name: f"  (slope {slope:+.4g})" for name, slope in zip(self.names, beside, strict=True) if slope is not None}
         for name, score in self.as_list(10):
             # As on the page: ± is the 95 % range, not the standard error.
             spread = f" ± {1.96 * errors[name]:{form}}" if name in errors else ""
-            rows.append(f"  {name:<{width}}  {score:{sign}{form}}{spread}")
+            rows.append(f"  {name:<{width}}  {score:{sign}{form}}{spread}{slopes.get(name, '')}")
         left = len(self.as_list()) - 10
         if left > 0:
             rows.append(f"  … {left} more, of smaller size")
@@ -243,6 +256,8 @@ class Explanation:
             rows.append(f"  {self.calls} model calls")
         if errors:
             rows[-1] += "; ± is the 95 % range"
+        if slopes:
+            rows.append(f"  {shown.SLOPE}")
         rows += [f"  {line}" for line in (self.rules or "").splitlines()]
         return legible.lines(rows + [f"  ! {note}" for note in self.notes])
 

@@ -75,6 +75,12 @@ class Fit:
         errors[self.active] = np.sqrt(np.maximum(np.diag(self.covariance), 0))
         return errors
 
+    def contributions(self, origin: Floats) -> Fit:
+        """The same fit with every weight, and its covariance, multiplied by the input's own value of that part."""
+        own = origin[self.active]
+        covariance = None if self.covariance is None else self.covariance * np.outer(own, own)
+        return replace(self, weights=self.weights * origin, covariance=covariance)
+
 
 def plain_sample(rows: Floats, scores: Floats, weights: Floats) -> Sample:
     """A sample of independent draws: one endless stratum."""
@@ -236,8 +242,11 @@ def _lines(nodes: Any, asks: Sequence[str], binary: NDArray[np.bool_], node: int
 
 
 @one_thread
-def separated(sample: Sample, adjusted: Adjusted | None, top: int, error: float) -> bool:
-    """Do the `top` largest weights stand apart from all others, with at most `error` chance of saying so of equal ones?"""
+def separated(sample: Sample, adjusted: Adjusted | None, top: int, error: float, origin: Floats) -> bool:
+    """Do the `top` largest contributions, weight × origin, stand apart from all others?
+
+    There is at most a chance of `error` that it says so of equal ones.
+    """
     moments = Moments.of(sample.rows, sample.scores, sample.weights) if adjusted is None else adjusted.moments
     active = varies(moments)
     free = (sample.weights.sum() ** 2 / (sample.weights**2).sum()) - len(active) - 1
@@ -246,10 +255,11 @@ def separated(sample: Sample, adjusted: Adjusted | None, top: int, error: float)
     if top >= len(active):
         top = len(active) - 1
     _, weights = solve(moments, active)
-    covariance = _covariance(sample, adjusted, moments, active, 0.0)[1:, 1:]
-    size = np.abs(weights[active])
+    own = origin[active]
+    added, covariance = weights[active] * own, _covariance(sample, adjusted, moments, active, 0.0)[1:, 1:] * np.outer(own, own)
+    size = np.abs(added)
     order = np.argsort(-size, kind="stable")
-    gaps, errors = _gaps(weights[active], covariance, order[:top], order[top:])
+    gaps, errors = _gaps(added, covariance, order[:top], order[top:])
     # Student's t: at a few dozen samples, and so far out, the normal would say "apart" several times too often.
     return bool((gaps > -stdtrit(free, error / 2) * errors + 1e-12 * size.max()).all())
 

@@ -1,6 +1,6 @@
 """Explanations as neighbouring libraries hold them, so that their plots and measures can be used.
 
-The numbers stay what they are. A LIME weight is the slope of a local linear model, a Shapley value a fair share of the
+The numbers stay what they are. A LIME score is a term of a local linear model, a Shapley value a fair share of the
 difference from a base value: both add up to a prediction from an intercept, but with interacting parts they differ, and a
 LIME explanation adds up to the *local* prediction, which misses the model's by the gap. Axis titles in shap's plots
 (E[f(X)], SHAP value) do not know that.
@@ -43,11 +43,6 @@ class Explained(Protocol):
         ...
 
     @property
-    def origin(self) -> Floats | None:
-        """What the scores are multiplied by before they are added, where that is not 1."""
-        ...
-
-    @property
     def standard_errors(self) -> Floats | None:
         """Of the scores."""
         ...
@@ -64,7 +59,7 @@ def to_shap(explanations: Sequence[Explained], single: bool) -> Any:
     bases = [float(e.intercept) for e in explanations]
     if single:
         errors = explanations[0].standard_errors
-        stds = None if errors is None or errors.shape != values[0].shape else errors * np.abs(_factor(explanations[0]))
+        stds = None if errors is None or errors.shape != values[0].shape else errors
         return shap.Explanation(values[0], base_values=bases[0], data=data[0], feature_names=names[0], error_std=stds)
     if isinstance(explanations[0].view, TableView) and len({tuple(n or ()) for n in names}) > 1:
         raise ValueError("rows of one table can be stacked for shap, and these have different columns")
@@ -111,7 +106,7 @@ def _broadcast(values: Floats, shape: tuple[int, ...], channels: bool) -> Floats
 
 def _row(explained: Explained) -> tuple[Floats, Any, list[str] | None]:
     """(values, data, feature names) of one input, shaped as shap's plots of that kind of input take them."""
-    view, added = explained.view, explained.scores * _factor(explained)
+    view, added = explained.view, explained.scores
     if isinstance(view, ImageView):
         # A part's score is shared by its pixels and channels, so that base value and values still add up.
         shares = np.bincount(view.labels.ravel(), minlength=len(added))[view.labels] * view.pixels.shape[-1]
@@ -121,10 +116,6 @@ def _row(explained: Explained) -> tuple[Floats, Any, list[str] | None]:
     if isinstance(view, TableView):
         return np.array(added), _row_values(view.values), list(view.columns)
     return np.array(added), np.array(explained.names, dtype=object), list(explained.names)
-
-
-def _factor(explained: Explained) -> Any:
-    return 1.0 if explained.origin is None else explained.origin
 
 
 def _running(view: TextView) -> list[str]:

@@ -93,8 +93,7 @@ def read(e: Explanation, features: NDArray[np.intp], limit: float, most: int | N
         if not (0 < start < 1 and 0 < limit < 1):
             return Reading(features[shown], e.scores[shown])
         start, limit = math.log(start / (1 - start)), math.log(limit / (1 - limit))
-    origin = np.ones(len(e.scores)) if e.origin is None else e.origin
-    return Reading(features[shown], e.scores[shown] * origin[shown], start, limit, stands)
+    return Reading(features[shown], e.scores[shown], start, limit, stands)
 
 
 def limit_of(model: CheckedModel, scores: Floats, target: int) -> float:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from whytrust import limits, views
-from whytrust.core import SENSES
+from whytrust.core import SENSES, Floats
 
 _LISTS = ("names", "undecided", "notes")
-_ARRAYS = ("scores", "standard_errors", "origin", "selected")
+_ARRAYS = ("scores", "standard_errors", "origin", "selected", "slopes")
 _TEXTS = ("target_name", "method", "model", "caution", "source")
 _NUMBERS = ("prediction", "intercept", "local_prediction", "fidelity", "fidelity_fresh")
 _WHOLE = ("target", "seed", "calls")
@@ -33,12 +33,31 @@ def fields(data: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         if values[name] is not None and (values[name].shape != (parts,) or not np.isfinite(values[name]).all()):
             raise ValueError(f"{parts} parts must have as many finite scores, got {values[name].shape}")
     _check_plain(values)
+    if data.get("format", 0) < 2 and values["origin"] is not None:
+        _from_slopes(values)
     values["view"] = views.from_json(data["view"])
     views.check(values["view"], parts)
     values["map"] = views.decode(values.get("map"))
     if values["map"] is not None:
         _check_map(values["map"], values["view"])
     return values
+
+
+def contributions(slopes: Floats, origin: Floats, errors: Floats | None) -> dict[str, Any]:
+    """Slopes and their standard errors -> the fields of an explanation whose scores are contributions, slope × origin."""
+    origin = np.asarray(origin, dtype=np.float64)
+    return {"scores": slopes * origin, "slopes": slopes, "origin": origin,
+            "standard_errors": None if errors is None else errors * np.abs(origin)}
+
+
+def _from_slopes(values: dict[str, Any]) -> None:
+    """Explanations of whytrust 0.1 hold slopes as the scores of continuous columns, but for trees, which have contributions."""
+    if values.get("rules") is not None:
+        values["origin"] = None
+        return
+    values.update(contributions(values["scores"], values["origin"], values["standard_errors"]), undecided=())
+    values["notes"] += ("This explanation was saved by whytrust 0.1 with slopes as scores. The scores here are contributions; "
+                        "which of their ranks are undecided is not known.",)
 
 
 def _check_plain(values: Mapping[str, Any]) -> None:

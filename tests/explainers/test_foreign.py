@@ -680,10 +680,11 @@ def test_lime_s_explanation_of_a_row_arrives_as_it_is(lime, table, discretize):
     explainer = lime.table.LimeTabularExplainer(rows, discretize_continuous=discretize, random_state=0)
     theirs = explainer.explain_instance(rows[0], forest.predict_proba, num_samples=200)
     found = wt.explain(forest, rows[0], method=theirs, target=1, background=rows)
-    assert dict(enumerate(found.scores)) == pytest.approx(dict(theirs.local_exp[1]))
+    weights = found.scores if found.slopes is None else found.slopes
+    assert (found.slopes is None) == discretize
+    assert dict(enumerate(weights)) == pytest.approx(dict(theirs.local_exp[1]))
     assert found.fidelity == pytest.approx(theirs.score)
-    added = found.scores if found.origin is None else found.scores * found.origin
-    assert found.intercept + added.sum() == pytest.approx(theirs.local_pred[0])
+    assert found.intercept + found.scores.sum() == pytest.approx(theirs.local_pred[0])
 
 
 def test_lime_s_regression_is_taken_with_its_own_sign(lime, table):

@@ -22,10 +22,11 @@ def test_between_two_clouds_the_gradient_points_from_one_to_the_other():
     table, axis = clouds(2000)
     model = wt.model(lambda rows: 1 / (1 + np.exp(-3 * np.asarray(rows) @ axis)), threshold=0.5)
     found = wt.explain(model, table.mean(axis=0), "parzen", target=1, background=table, width=0.8)
-    slope = found.scores / table.std(axis=0)  # from standard deviations back to the columns' own units
+    slope = found.slopes / table.std(axis=0)  # from standard deviations back to the columns' own units
     assert slope @ axis / np.linalg.norm(slope) > 0.98
     assert found.names[0].startswith("column 0 = ")
-    assert found.intercept + found.scores @ found.origin == pytest.approx(found.local_prediction)
+    assert found.intercept + found.scores.sum() == pytest.approx(found.local_prediction)
+    np.testing.assert_allclose(found.scores, found.slopes * found.origin)
 
 
 def test_a_table_of_numbers_is_the_naive_probability_in_standard_deviations(rng):

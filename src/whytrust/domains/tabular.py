@@ -186,6 +186,17 @@ class TableParts:
         for name, value in made.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def slope_notes(self) -> tuple[str, ...]:
+        """What a local model of slopes takes a missing value for, where there are any."""
+        means = [f"{c.name}: {c.word(round(c.mean) if c.storage.timed else c.mean)}" for c in self.statistics.columns
+                 if c.kind == "continuous" and c.atoms[-1] is None]
+        gone = [c.name for c, value in zip(self.statistics.columns, self.row, strict=True)
+                if c.kind == "continuous" and value is None]
+        own = f" This row has no {' and no '.join(gone)}: the contribution is 0 by that choice." if gone else ""
+        return (f"The local model sets missing values to the column's mean ({', '.join(means)}); the model itself gets them as "
+                f"missing.{own}",) if means else ()
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by what it was made from."""
         return type(self), (self.row, self.statistics, self.values)

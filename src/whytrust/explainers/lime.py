@@ -149,7 +149,7 @@ class Lime:
         for look, error in _looks(plan.total, question.d, setting.auto):
             sample = plan.ask(look, lambda masks: question.score(masks, rng), known)
             adjusted = adjust(sample, plan) if self.surrogate else None
-            apart = setting.auto and local.separated(sample, adjusted, setting.top, error)
+            apart = setting.auto and local.separated(sample, adjusted, setting.top, error, ones)
             if apart or look >= plan.total:
                 break
         return Evidence(sample, adjusted, ones, apart)
@@ -179,7 +179,7 @@ class Lime:
                 raise too_narrow(setting.kernel, question.d)
             sample = local.plain_sample(design, np.concatenate([s for _, s in blocks]), weights)
             adjusted = control(sample, [d for d, _ in blocks]) if self.surrogate else None
-            apart = setting.auto and local.separated(sample, adjusted, setting.top, error)
+            apart = setting.auto and local.separated(sample, adjusted, setting.top, error, origin)
             if apart:
                 break
         return Evidence(sample, adjusted, origin, apart)
@@ -225,15 +225,17 @@ def _explain(question: Question, setting: Setting, found: Evidence, fit: local.F
     drawn = setting.sampling == "draws"
     design = (("every row that can be drawn" if sample.exact else "drawn from training data") if drawn
               else "every mask" if sample.exact else f"{setting.sampling}, {lime.design}")
-    undecided = local.undecided_ranks(fit, sample.exact)
+    sloped = fit.tree is None and not (origin == 1).all()
+    undecided = local.undecided_ranks(fit.contributions(origin), sample.exact)
     return Explanation.of(
         question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=fit.prediction,
         fidelity=fit.fidelity, fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors,
         selected=_selected(fit, question.d),
-        origin=None if (origin == 1).all() else origin, undecided=undecided,
+        origin=origin if sloped else None, undecided=undecided,
         rules=local.rules(fit, question.parts.names, sample.rows, drawn),
         notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction),
                                 _rarely_drawn(question, sample, origin) if drawn else ()))
+        + (getattr(question.parts, "slope_notes", ()) if sloped else ())
         + (() if found.apart else tuple(_auto_notes(setting, sample, undecided))),
         settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
                   "design": design, **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,

@@ -86,7 +86,7 @@ class Parzen:
         scores = np.where(np.abs(scores) > NOTHING, scores, 0.0)
         limit, kept = most(self.features), np.ones(question.d, dtype=bool)
         if limit is not None and limit < question.d:
-            kept[np.argsort(-np.abs(scores), kind="stable")[limit:]] = False
+            kept[np.argsort(-np.abs(scores if origin is None else scores * origin), kind="stable")[limit:]] = False
             scores = np.where(kept, scores, 0.0)
         added = float(scores.sum() if origin is None else scores @ origin)
         return Explanation.of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from whytrust.legible import cut
 from whytrust.pictures import colours, html
 from whytrust.pictures.html import Markup, tag
-from whytrust.pictures.shown import TOP, Shown, error, label, one_line, painted, ranked
+from whytrust.pictures.shown import TOP, Shown, error, label, one_line, painted, ranked, signed, slope
 
 WIDTH, ROW, FONT = 400.0, 36.0, 13.0
 _EDGE, _BAR_TOP, _BAR = 6.0, 19.0, 11.0
@@ -35,8 +35,13 @@ class Bar:
 def bars(e: Shown, top: int = TOP) -> list[Bar]:
     """The bars of the parts with the largest |score|."""
     scores = painted(e)
-    return [Bar(rank, part, one_line(e.names[part]), float(scores[part]), error(e, part), label(e, part))
+    return [Bar(rank, part, _named(e, part), float(scores[part]), error(e, part), label(e, part))
             for rank, part in enumerate(ranked(e)[:top], start=1)]
+
+
+def _named(e: Shown, part: int) -> str:
+    own = slope(e, part)
+    return one_line(e.names[part]) + ("" if own is None else f" (slope {signed(own)})")
 
 
 def chart(e: Shown, top: int = TOP) -> Markup:

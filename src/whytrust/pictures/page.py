@@ -8,7 +8,20 @@ from typing import Any
 from whytrust.pictures import html, scenes
 from whytrust.pictures.bars import chart
 from whytrust.pictures.html import Markup, join, stylesheet, tag
-from whytrust.pictures.shown import TOP, Shown, check_style, doubt, figures, groups, question, ranked, said_at_first, signed
+from whytrust.pictures.shown import (
+    SLOPE,
+    TOP,
+    Shown,
+    check_style,
+    doubt,
+    figures,
+    groups,
+    question,
+    ranked,
+    said_at_first,
+    signed,
+    slope,
+)
 from whytrust.pictures.styles import FRAGMENT, PAGE
 
 
@@ -71,6 +84,8 @@ def _scores(e: Shown) -> list[Markup]:
     sentences = [count + "."]
     if e.standard_errors is not None:
         sentences.append("A thin line is a score's 95% range (±): how far it could move with other samples.")
+    if any(slope(e, part) is not None for part in ranked(e)):
+        sentences.append(SLOPE)
     order = doubt(e)
     return [tag("h3", question(e)), chart(e), tag("p", " ".join(sentences), class_="aside"),
             *([tag("p", tag("span", "≈ ", class_="icon"), order, class_="doubt")] if order else [])]

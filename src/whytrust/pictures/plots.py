@@ -15,6 +15,7 @@ from whytrust.pictures.bars import Bar, bars
 from whytrust.pictures.html import clean
 from whytrust.pictures.lettering import DPI
 from whytrust.pictures.shown import (
+    SLOPE,
     TOP,
     Shown,
     check_style,
@@ -26,7 +27,9 @@ from whytrust.pictures.shown import (
     mark,
     meanings,
     painted,
+    ranked,
     said_at_first,
+    slope,
 )
 from whytrust.views import ImageView, SoundView, TextView
 
@@ -160,6 +163,8 @@ def _foot(e: Shown, style: str) -> list[str]:
         lines.append(f"fidelity {figures(e.fidelity)}{fresh}")
     if style == "positive" and isinstance(e.view, ImageView):
         lines.insert(0, "the image shows only the parts with a positive score")
+    if any(slope(e, part) is not None for part in ranked(e)):
+        lines.append(SLOPE)
     order = doubt(e)
     return [*lines, *([f"≈ {order}"] if order else []), *_warnings(e)]
 

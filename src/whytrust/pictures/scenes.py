@@ -7,7 +7,7 @@ from whytrust.pictures import colours, html, overlays, raster
 from whytrust.pictures.bars import bars
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.pictures.overlays import Canvas
-from whytrust.pictures.shown import FAINT, TOP, Shown, label, mark, meanings, one_line, painted, ranked, scored
+from whytrust.pictures.shown import FAINT, TOP, Shown, label, mark, meanings, one_line, painted, ranked, scored, signed, slope
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
 LONGEST_SOUND = 60
@@ -143,16 +143,20 @@ def _rows(e: Shown, view: TableView, parts: list[int]) -> Markup:
     said = {part: view.conditions[part] for part in parts}
     says = [tag("bdi", words) if words not in ("", view.columns[part]) else None  # a column's own name is no condition
             for part, words in said.items()]
+    slopes = {part: slope(e, part) for part in parts}
+    sloped = any(one is not None for one in slopes.values())
     for part, condition in zip(parts, says, strict=True):
         strength = float(strengths[part])
         bar = tag("span", class_="half", style=f"width:{html.number(50 * abs(strength))}%;"
                   f"{'left' if strength > 0 else 'right'}:50%;background:{colours.css(1.0 if strength > 0 else -1.0)}")
         track, words = tag("span", bar, class_="track"), label(e, part).split(" ± ")[0]
         score = tag("td", track, words, class_="number", title=_named(e, part))
+        steep = slopes[part]
         lines.append(tag("tr", tag("th", tag("bdi", view.columns[part]), scope="row"),
                          tag("td", tag("bdi", view.values[part]), class_="value"),
-                         tag("td", condition, class_="condition") if any(says) else None, score))
-    titles = ("Column", "Value", "Condition", "Score") if any(says) else ("Column", "Value", "Score")
+                         tag("td", condition, class_="condition") if any(says) else None, score,
+                         tag("td", "" if steep is None else signed(steep), class_="number") if sloped else None))
+    titles = ("Column", "Value", *(["Condition"] if any(says) else []), "Score", *(["Slope"] if sloped else []))
     heads = [tag("th", words, scope="col") for words in titles]
     return tag("div", tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines)), class_="wide", tabindex=0)
 

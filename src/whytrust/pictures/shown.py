@@ -159,9 +159,30 @@ class Shown(Protocol):
         ...
 
     @property
+    def slopes(self) -> Floats | None:
+        """What scores of continuous columns are made from: score = slope × origin."""
+        ...
+
+    @property
+    def origin(self) -> Floats | None:
+        """The row's distance from the columns' means, in standard deviations; 1 where a part has no slope."""
+        ...
+
+    @property
     def map(self) -> NDArray[np.float32] | None:
         """What the scores were pooled from, one number a place, where there is that."""
         ...
+
+
+SLOPE = ("A slope is what one standard deviation of the column adds to the local model; a score is the slope times the "
+         "distance of the row's value from the column's mean.")
+
+
+def slope(e: Shown, part: int) -> float | None:
+    """The slope that a part's score was made from; None where the score is the local model's weight itself."""
+    if e.slopes is None or e.origin is None or e.origin[part] == 1:
+        return None
+    return float(e.slopes[part])
 
 
 def check_style(style: str) -> None:

@@ -153,8 +153,10 @@ def fill(into: Any, answers: Answers, ids: Sequence[int] | None = None) -> None:
     """Put what texts, tables and images share into an explanation."""
     into.top_labels = answers.top
     for label, e in answers.explanations.items():
-        chosen = [int(i) for i in e.order if e.selected is None or e.selected[i]]
-        into.local_exp[label] = [(i if ids is None else int(ids[i]), float(e.scores[i])) for i in chosen]
+        weights = e.scores if e.slopes is None else e.slopes  # lime's weights are slopes
+        order = np.argsort(-np.abs(weights), kind="stable")
+        chosen = [int(i) for i in order if e.selected is None or e.selected[i]]
+        into.local_exp[label] = [(i if ids is None else int(ids[i]), float(weights[i])) for i in chosen]
         into.intercept[label], into.whytrust[label] = e.intercept, e
         into.scores[label] = float(e.fidelity or 0.0)
         into.local_preds[label] = np.array([e.local_prediction])

@@ -139,7 +139,7 @@ class PlainLime:
             question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=fit.prediction,
             fidelity=fit.fidelity, fidelity_fresh=None if np.isnan(fit.fidelity_fresh) else fit.fidelity_fresh,
             standard_errors=fit.standard_errors, selected=selected, origin=None if (rows[0] == 1).all() else rows[0],
-            notes=notes, undecided=local.undecided_ranks(fit, exact=False),
+            notes=notes, undecided=local.undecided_ranks(fit.contributions(rows[0]), exact=False),
             settings={"variant": "reference", "samples": len(rows), "design": "plain", "distance": _named(self.metric),
                       "kernel": _named(self.kernel), "selection": self.selection, "features": self.features,
                       "regressor": regressor})
