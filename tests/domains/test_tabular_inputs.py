@@ -194,7 +194,7 @@ def test_a_dtype_that_no_training_data_has_is_refused_by_its_column(dtype: Any, 
 
 
 def test_statistics_do_not_grow_with_the_training_data(rng: np.random.Generator) -> None:
-    small, large = (len(json.dumps(TableStatistics.fit(rng.normal(size=(n, 5))).to_json())) for n in (500, 50_000))
+    small, large = (len(json.dumps(TableStatistics.fit(rng.normal(size=(n, 1))).to_json())) for n in (50_000, 200_000))
     assert large < 1.1 * small
 
 

@@ -24,8 +24,8 @@ Bins = Literal["quartile", "decile"] | Mapping[Any, Any] | None
 """How numeric columns are cut: a rule, {column: edges, rule or None} (others: quartile), or None for no bins at all."""
 
 PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
-FEW_VALUES = 64  # up to here a column's distinct values are its atoms
-ATOMS_PER_BIN = 16
+MOST_VALUES = 20_000
+"""Up to so many distinct values of a column are all drawn; of more, as many are drawn that leave the mean of each bin exact."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def fit_numbers(raw: RawColumn, rule: Any) -> Column:
     edges = () if rule is None else _edges(values, rule, raw)
     ends = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
     bins = [values[start:end] for start, end in pairwise(ends)]
-    where, shares = _atoms(values, ends, FEW_VALUES if rule is None else ATOMS_PER_BIN)
+    where, shares = _atoms(values, ends)
     total = len(values) + raw.absent
     atoms, chances = originals[where].tolist(), (shares / total).tolist()
     states = np.searchsorted(edges, values[where]).tolist()
@@ -240,19 +240,26 @@ def _edges(values: Floats, rule: Any, raw: RawColumn) -> tuple[float, ...]:
     return (float(values[values < values[-1]][-1]),)
 
 
-def _atoms(values: Floats, ends: list[int], per_bin: int) -> tuple[NDArray[np.intp], Floats]:
+def _atoms(values: Floats, ends: list[int]) -> tuple[NDArray[np.intp], Floats]:
     """Positions in the sorted values that stand for all of them, and how many values each stands for.
 
-    Order statistics, never interpolations: a whole number stays whole and a price stays a price that occurs.
+    They are training values, never interpolations: a whole number stays whole and a price stays a price that occurs. Very many
+    values are put into small groups of neighbours; the least and the greatest of a group share its weight so that its mean
+    stays exact.
     """
     _, where, counts = np.unique(values, return_index=True, return_counts=True)
-    if len(where) <= FEW_VALUES:
+    if len(where) <= MOST_VALUES:
         return where, counts.astype(np.float64)
-    middle = (np.arange(per_bin) + 0.5) / per_bin
-    points = np.concatenate([start + np.floor(middle * (end - start)) for start, end in pairwise(ends)])
-    share = np.repeat(np.diff(ends) / per_bin, per_bin)
-    _, where, group = np.unique(values[points.astype(np.intp)], return_index=True, return_inverse=True)
-    return points.astype(np.intp)[where], np.asarray(np.bincount(group, weights=share), dtype=np.float64)
+    groups = MOST_VALUES // 2 // (len(ends) - 1)
+    starts = np.unique(np.concatenate([np.linspace(start, end, min(groups, end - start), endpoint=False).astype(np.intp)
+                                       for start, end in pairwise(ends)]))
+    sizes = np.diff(starts, append=len(values))
+    least, greatest = values[starts] / 2, values[starts + sizes - 1] / 2  # halves, for differences of large numbers overflow
+    width = np.repeat(np.where(greatest > least, greatest - least, 1.0), sizes)
+    upper = np.add.reduceat((values / 2 - np.repeat(least, sizes)) / width, starts)
+    points, shares = np.concatenate([starts, starts + sizes - 1]), np.concatenate([sizes - upper, upper])
+    _, where, group = np.unique(values[points], return_index=True, return_inverse=True)
+    return points[where], np.asarray(np.bincount(group, weights=shares), dtype=np.float64)
 
 
 # --- reading tables ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -154,8 +155,16 @@ class AtomLaw:
     def array_of(self, drawn: NDArray[np.integer[Any]]) -> Any:
         """The drawn column as the model gets it; a number beyond the last atom's stands for the row's own value."""
         if (drawn == len(self.atoms.chances)).any():
-            return self.column.storage.array([*self.column.atoms, self.value]).take(drawn)
+            return self._with_own.take(drawn)
         return self.atoms.array.take(drawn)
+
+    @cached_property
+    def _with_own(self) -> Any:
+        """The training values as the model gets them, then the row's own value."""
+        storage = self.column.storage
+        if storage.dtype == "object" or storage.frame:
+            return storage.array([*self.column.atoms, self.value])
+        return np.concatenate([self.atoms.array, storage.array([self.value])])
 
     def _fully(self) -> Floats:
         numbers, chances, states = self.atoms.numbers, self.atoms.chances, self.atoms.states
