@@ -167,7 +167,7 @@ class Question:
             answers[whole] = self.original[list(self.memory.watched)]
         asked = masks[~whole]
         key = hashlib.blake2b(np.packbits(asked).tobytes(), digest_size=16).hexdigest()
-        answers[~whole] = self._streamed(f"{key}-{len(asked)}", rng, lambda: self._ask(
+        answers[~whole] = self._streamed(f"{type(self.parts).__name__}-{key}-{len(asked)}", rng, lambda: self._ask(
             len(asked), _InBlocks(self.parts, asked, rng)))
         return answers
 

@@ -272,7 +272,7 @@ def read_table(background: Any, names: Sequence[str] | None) -> tuple[list[RawCo
         raise TypeError("background must be a 2-D array, a list of rows or a pandas DataFrame, "
                         f"got {type(background).__name__}; convert it first"
                         f"{', with background.toarray()' if hasattr(background, 'toarray') else ''}")
-    table: Any = background if frame else _array(background)
+    table: Any = background if frame else as_array(background)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"background must have rows and columns: expected shape (rows, columns), got {table.shape}; "
                          "pass the training data, or a sample of it")
@@ -293,7 +293,8 @@ def default_names(d: int) -> list[str]:
     return [f"column {j}" for j in range(d)]
 
 
-def _array(background: Any) -> NDArray[Any]:
+def as_array(background: Any) -> NDArray[Any]:
+    """An array or a list of rows as one array, or one clear error."""
     if isinstance(background, np.ndarray):
         if background.dtype.kind not in "biufOUS":
             raise ValueError("background must hold numbers, booleans, text or objects, "

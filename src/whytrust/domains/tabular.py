@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import files
-from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, need, pool_labels
+from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, generator, need, pool_labels
 from whytrust.domains import kept
-from whytrust.domains.columns import Bins, Column, default_names, fit_categories, fit_numbers, read_table
+from whytrust.domains.columns import Bins, Column, as_array, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
 from whytrust.domains.vectors import RowVectors
@@ -29,13 +29,15 @@ from whytrust.views import TableView
 
 MANY_CONTROLS = 64
 """So many controls are fitted together, and their products are tried; of more, two a column are fitted one by one."""
+MOST_ROWS = 20_000
+"""So many training rows are kept for methods that hide columns behind whole rows; of more, a random sample."""
 Values = Literal["training", "normal"]
 """What is drawn inside a bin: training values, or a normal fitted to the bin (the reference implementation's way)."""
 
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """All that explaining rows of a table takes from training data; small, and free of training rows.
+    """All that explaining rows of a table takes from training data. Saved as JSON it is free of training rows.
 
     Numeric columns are cut at quantiles, as LIME's reference implementation does. An edge that would leave a bin without
     training values is dropped, for no draw could fall in that bin.
@@ -44,6 +46,7 @@ class TableStatistics:
     columns: tuple[Column, ...]
     frame: bool = False  # rows go to the model as a DataFrame, else as an array
     dtype: str = "<f8"  # of that array
+    rows: Any = field(default=None, compare=False, repr=False)  # training rows as a model takes them; None in saved statistics
 
     @classmethod
     def fit(cls, background: Any, bins: Bins = "quartile", categorical: Sequence[str | int] | None = None,
@@ -61,7 +64,11 @@ class TableStatistics:
         if not any(column.varies for column in fitted):
             raise ValueError(f"at least one column of the background must vary, all {len(fitted)} are constant; "
                              "pass the training data, or a sample of it")
-        return cls(fitted, frame, dtype)
+        table = background if frame else as_array(background)
+        chosen = np.arange(len(table))
+        if len(table) > MOST_ROWS:
+            chosen = np.sort(generator(0, "training rows").choice(len(table), MOST_ROWS, replace=False))
+        return cls(fitted, frame, dtype, table.iloc[chosen] if frame else table[chosen])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,13 +87,14 @@ class TableStatistics:
         return np.ascontiguousarray(out.T)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `from_json` makes the same statistics."""
+        """Plain data without training rows, from which `from_json` makes the same statistics but for those."""
         for column in self.columns:
             for value in (column.label, *column.atoms, *(column.storage.categories or ())):
                 if not isinstance(value, str | int | float | None):
                     raise TypeError(f"column {column.name!r} must hold text, numbers or booleans to be written as JSON, "
                                     f"got {type(value).__name__} {value!r}; pickle the statistics instead")
-        return {"kind": "table statistics", "version": 1, **asdict(self)}
+        return {"kind": "table statistics", "version": 1, "columns": [asdict(column) for column in self.columns],
+                "frame": self.frame, "dtype": self.dtype}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableStatistics:
@@ -150,6 +158,7 @@ class TableParts:
 
     domain: ClassVar[str] = "tabular"
     deterministic: ClassVar[bool] = False
+    hiding: ClassVar[str] = "Hidden columns show training values, each column drawn by itself"
     row: Any  # a tuple of plain values once made, None where missing
     statistics: TableStatistics
     values: Values = "training"
@@ -251,6 +260,10 @@ class TableParts:
         """This row with another one's values in the columns that are hidden."""
         return LaidRows(self, self.like(below).row)
 
+    def behind_rows(self) -> TableParts | RowFill:
+        """The same columns, hidden behind whole training rows; behind single values where the statistics hold no rows."""
+        return self if self.statistics.rows is None else RowFill(self)
+
     def squared_change(self, since: Any) -> Floats:
         """Squared differences, in standard deviations of the training data; another category, or a missing value, counts 1."""
         other = self.like(since).row
@@ -308,6 +321,51 @@ class TableParts:
         origin = np.array([law.origin for law in self._laws])
         rows = _Rows(self.statistics, self._laws, [one.astype(np.int32) for one in drawn])  # kept as long as the draws are
         return Draws(design, rows, origin, controls.T if len(controls) else None, owner, brief, chances)
+
+
+@dataclass(frozen=True, eq=False)
+class RowFill:
+    """A row of a table whose hidden columns, all together, show the values of one training row, drawn anew for each mask."""
+
+    upper: TableParts
+    domain: ClassVar[str] = "tabular"
+    deterministic: ClassVar[bool] = False
+    hiding: ClassVar[str] = "Hidden columns show the values of one training row together, as in shap"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As those of the row."""
+        return self.upper.names
+
+    @property
+    def view(self) -> TableView:
+        """The row."""
+        return self.upper.view
+
+    def compose(self, masks: Masks, rng: np.random.Generator) -> Batch:
+        """Rows that keep the columns a mask shows and have the others of one training row."""
+        masks = check_masks(masks, len(self.names))
+        statistics, last = self.upper.statistics, len(self._table) - 1
+        drawn = (rng.random(len(masks)) * last).astype(np.intp)  # for rows that need none too, so that batches do not matter
+        places = np.where(masks, last, drawn[:, None])
+        if statistics.frame:
+            return statistics.batch([self._table[column.label].array.take(place)
+                                     for column, place in zip(statistics.columns, places.T, strict=True)])
+        return np.take_along_axis(self._table, places, axis=0)
+
+    @cached_property
+    def _table(self) -> Any:
+        """The training rows, then the row itself."""
+        rows = self.upper.statistics.rows
+        own = self.upper.compose(np.ones((1, len(self.names)), bool), generator(0))
+        if not self.upper.statistics.frame:
+            return np.concatenate([rows, own])
+        pandas = need("pandas", "tables")
+        return pandas.concat([rows[list(own.columns)], own], ignore_index=True).astype(rows.dtypes.to_dict())
+
+    def pool(self, map: Floats, how: str) -> Floats:
+        """A number a column -> the same numbers."""
+        return self.upper.pool(map, how)
 
 
 @dataclass(frozen=True, eq=False)

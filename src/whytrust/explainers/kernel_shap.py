@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -28,6 +28,9 @@ class KernelShap:
     2017). Values and intercept, the score with nothing shown, add up to the prediction exactly. `samples` counts every model
     call, that for the input itself included; with 2^d or more the values are exact.
 
+    Hidden columns of a table row show, for each coalition, the values of one training row together: shap's estimand, the mean
+    over the background's rows. With `hidden="columns"` each column is drawn by itself.
+
     How it misleads: parts that are absent are filled, so most coalitions are inputs that the model was never trained on, and
     another fill is another game with other values. Parts that stand in for each other share the credit, parts that only work
     together share it too: a value says nothing about what happens when that part alone is changed. Intervals know of the
@@ -36,6 +39,7 @@ class KernelShap:
 
     samples: int | None = None
     surrogate: bool = True
+    hidden: str = "rows"
 
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
@@ -44,9 +48,14 @@ class KernelShap:
             raise ValueError(f"samples must be a whole number >= 1, got {self.samples!r}")
         if self.surrogate not in (True, False):
             raise ValueError(f"surrogate must be True or False, got {self.surrogate!r}")
+        if self.hidden not in ("rows", "columns"):
+            raise ValueError("hidden must be 'rows' (hidden columns of a table show one training row) or 'columns' (each is "
+                             f"drawn by itself), got {self.hidden!r}")
 
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """Ask coalitions and their complements, and average by size what each part adds."""
+        if self.hidden == "rows" and hasattr(question.parts, "behind_rows"):
+            question = replace(question, parts=question.parts.behind_rows())
         design = self._design(question, rng)
         nothing = question.score(np.zeros((design.empties, question.d), bool), rng)
         scores = question.score(design.masks, rng).reshape(2, -1)
@@ -134,7 +143,8 @@ def _notes(question: Question, design: Design, scores: Floats) -> Iterator[str]:
                "and there is nothing to explain.")
         return
     if not question.parts.deterministic:
-        yield (f"Hidden parts are drawn at random, so values are averages over draws and never exact; the score with nothing "
+        how = getattr(question.parts, "hiding", "Hidden parts are filled")
+        yield (f"{how}. They are drawn at random, so values are averages over draws and never exact; the score with nothing "
                f"shown is the mean of {design.empties} draws.")
     if design.thin:
         yield (f"{len(scores)} model calls are few for {design.d} parts: how far these values may be off is not known; "
