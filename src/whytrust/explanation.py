@@ -16,7 +16,7 @@ from whytrust import files, legible, neighbours, saved, views
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Sense, View
 from whytrust.pictures import page, plots, shown
-from whytrust.question import Question
+from whytrust.question import ROUNDED_SINGLE, Question
 
 FORMAT = 2
 WORDS: dict[Sense, str] = {"signed": "signed scores", "size": "sizes without a sign", "for": "what speaks for the target alone",
@@ -79,9 +79,14 @@ class Explanation:
             names = tuple(f"{column} = {value}" for column, value in zip(view.columns, view.values, strict=True))
             view = replace(view, conditions=view.columns)
         label = int(model.labels(original[None])[0]) if len(original) > 1 else None
+        scores = np.asarray(scores, dtype=np.float64)
+        if _only_rounding(question, scores, more):
+            scores, own = np.zeros(len(scores)), float(original[question.target])
+            more |= {name: own for name in ("intercept", "local_prediction") if more.get(name) is not None}
+            more |= {"standard_errors": None, "fidelity": None, "fidelity_fresh": None, "undecided": (), "rules": None,
+                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls)),)}
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
                          *_by_threshold(model, original))
-        scores = np.asarray(scores, dtype=np.float64)
         if more.get("origin") is not None:
             more.update(saved.contributions(scores, more["origin"], more.get("standard_errors")))
             scores = more.pop("scores")
@@ -242,11 +247,13 @@ class Explanation:
         errors = dict(zip(self.names, self.standard_errors, strict=True)) if self.standard_errors is not None else {}
         beside = [shown.slope(self, part) for part in range(len(self.names))]
         slopes = {name: f"  (slope {slope:+.4g})" for name, slope in zip(self.names, beside, strict=True) if slope is not None}
-        for name, score in self.as_list(10):
+        flat = shown.flat(self)
+        rows += [f"  {note}" for note in self.notes if note == flat]
+        for name, score in self.as_list(10) if flat is None else ():
             # As on the page: ± is the 95 % range, not the standard error.
             spread = f" ± {1.96 * errors[name]:{form}}" if name in errors else ""
             rows.append(f"  {name:<{width}}  {score:{sign}{form}}{spread}{slopes.get(name, '')}")
-        left = len(self.as_list()) - 10
+        left = len(self.as_list()) - 10 if flat is None else 0
         if left > 0:
             rows.append(f"  … {left} more, of smaller size")
         if self.fidelity is not None:
@@ -259,7 +266,7 @@ class Explanation:
         if slopes:
             rows.append(f"  {shown.SLOPE}")
         rows += [f"  {line}" for line in (self.rules or "").splitlines()]
-        return legible.lines(rows + [f"  ! {note}" for note in self.notes])
+        return legible.lines(rows + [f"  ! {note}" for note in self.notes if note != flat])
 
     def __repr__(self) -> str:
         """One line: the arrays of an image would fill the screen."""
@@ -370,6 +377,15 @@ def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], titl
     finally:
         writing.unlink(missing_ok=True)
     return target
+
+
+def _only_rounding(question: Question, scores: Floats, more: dict[str, Any]) -> bool:
+    """Are the scores nothing but rounding, since the model's score did not depend on what was hidden or changed?"""
+    if more.get("sense") == "nothing":
+        return False
+    scale = abs(float(question.original[question.target]))
+    small = bool((np.abs(scores) <= 10 * ROUNDED_SINGLE * scale).all())  # values that a user gives are left alone
+    return small and question.memory.seen.constant(question.target)
 
 
 def _by_threshold(model: CheckedModel, scores: Floats) -> tuple[str, ...]:

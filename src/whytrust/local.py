@@ -298,8 +298,6 @@ def notes(sample: Sample, fit: Fit, prediction: float, other_label: str | None, 
             yield (f"The score was {sample.scores[0]:.3f} for every sample and is {prediction:.3f} for the input itself: what "
                    "makes the difference was never sampled, and these scores do not show it.")
             return
-        yield ("The score never changed, whatever was hidden: the model does not use these parts here, "
-               "and there is nothing to explain.")
         return
     if not len(fit.active) or not np.abs(fit.weights).max():
         yield "No part was found to matter: the selection is empty. Ask for more samples, or selection='none'."

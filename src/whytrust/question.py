@@ -22,6 +22,8 @@ PROBES = 5
 """Masks on which a shortcut must say what the model says before it is believed."""
 BLOCK = 1 << 22
 """Bytes of inputs that are composed at once where batches are smaller."""
+ROUNDED, ROUNDED_SINGLE = 1e-12, 1e-6
+"""Scores that differ by no more than this share of them differ by rounding: of a model in double, and in single precision."""
 _NOTHING = np.empty((0, 0))
 _UNUSED = generator(0)
 """For parts that draw nothing."""
@@ -52,6 +54,37 @@ class Shortcut:
 
 
 @dataclass
+class Range:
+    """The least and the greatest score of each class over all inputs that the model was asked about."""
+
+    least: Floats = field(default_factory=lambda: np.empty(0))
+    greatest: Floats = field(default_factory=lambda: np.empty(0))
+    asked: int = 0
+    single: bool = True  # is every score a number that float32 can hold?
+    whole: bool = True  # is every score a whole number?
+
+    def add(self, scores: Floats) -> None:
+        """Take in scores, (n, classes)."""
+        if not len(scores):
+            return
+        first = self.asked == 0 or self.least.shape != scores.shape[1:]
+        low, high = scores.min(axis=0), scores.max(axis=0)
+        self.least = low if first else np.minimum(self.least, low)
+        self.greatest = high if first else np.maximum(self.greatest, high)
+        self.asked = len(scores) + (0 if first else self.asked)
+        with np.errstate(over="ignore"):
+            self.single = self.single and bool((scores.astype(np.float32) == scores).all(axis=0).any())
+        self.whole = self.whole and bool((scores == np.rint(scores)).all())
+
+    def constant(self, target: int) -> bool:
+        """Was the score of this class the same, but for rounding, whenever the model was asked?"""
+        if self.asked < 2:
+            return False
+        low, high = float(self.least[target]), float(self.greatest[target])
+        return high - low <= (ROUNDED_SINGLE if self.single and not self.whole else ROUNDED) * max(abs(low), abs(high))
+
+
+@dataclass
 class Memory:
     """What a model has already said about one input; shared by every question about it."""
 
@@ -65,6 +98,7 @@ class Memory:
     sought: bool = False  # was a shortcut looked for?
     original: Floats | None = None
     calls: int = 0
+    seen: Range = field(default_factory=Range)
     batch: int = 0  # the default batch size, once it is known
     filed: dict[bytes, int] = field(default_factory=dict)  # a mask's row of `answers`
     unfiled: list[Iterable[bytes]] = field(default_factory=list)  # the masks of the rows that follow, until one is looked up
@@ -111,7 +145,7 @@ class Question:
         before = self.memory
         memory = Memory(tuple(targets), original=before.original, calls=before.calls, shortcut=before.shortcut,
                         sought=before.sought, foreseen=before.foreseen, ahead=before.ahead, batch=before.batch,
-                        worked=before.worked)
+                        worked=before.worked, seen=before.seen)
         if before.original is not None and before.ahead is not None and isinstance(before.ahead[0], list):
             memory.learn([_whole(self.d), *before.ahead[0]],
                          np.vstack([before.original, before.ahead[1]])[:, list(targets)])
@@ -123,7 +157,9 @@ class Question:
 
         Masks that hide the place show the same input as before, so what was answered of them is known.
         """
-        memory = Memory(self.memory.watched, original=original, foreseen=self.memory.foreseen, batch=self.memory.batch)
+        memory = Memory(self.memory.watched, original=original, foreseen=self.memory.foreseen, batch=self.memory.batch,
+                        seen=replace(self.memory.seen))
+        memory.seen.add(original[None])
         known, width = self.memory.known, -(-self.d // 8)
         octets = np.frombuffer(b"".join(known), np.uint8).reshape(-1, width)
         hidden = np.flatnonzero((octets[:, place // 8] >> (7 - place % 8)) & 1 == 0)
@@ -314,6 +350,7 @@ class Question:
         if max(self.memory.watched) >= scores.shape[1]:
             raise ValueError(f"target must be an index from 0 to {scores.shape[1] - 1}, got {max(self.memory.watched)}")
         self.count(len(scores))
+        self.memory.seen.add(scores)
         return scores
 
     def count(self, calls: int) -> None:

@@ -138,10 +138,6 @@ def _covariance(design: Design, errors: Floats, nothing: Floats) -> Floats:
 
 
 def _notes(question: Question, design: Design, scores: Floats) -> Iterator[str]:
-    if np.ptp(scores) <= 1e-12 * np.abs(scores).max():
-        yield ("The score never changed, whatever was hidden: the model does not use these parts here, "
-               "and there is nothing to explain.")
-        return
     if not question.parts.deterministic:
         how = getattr(question.parts, "hiding", "Hidden parts are filled")
         yield (f"{how}. They are drawn at random, so values are averages over draws and never exact; the score with nothing "

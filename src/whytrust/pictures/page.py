@@ -15,6 +15,7 @@ from whytrust.pictures.shown import (
     check_style,
     doubt,
     figures,
+    flat,
     groups,
     question,
     ranked,
@@ -68,7 +69,7 @@ def _side_by_side(group: Sequence[Shown], style: str) -> Markup:
 def _head(e: Shown, beside: Sequence[Shown] = ()) -> Markup:
     # A difference's notes say how to read it; those of values that were not fitted here, how they were laid over the parts.
     mark = "Note: " if e.method == "difference" else "⚠ Note: " if e.fidelity is None else "⚠ Warning: "
-    warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes]
+    warnings = [tag("li", tag("span", mark, class_="icon"), tag("bdi", note)) for note in e.notes if note != flat(e)]
     unit = "; its scores are of the logit, before a softmax or sigmoid" if e.settings.get("explains") == "logit" else None
     heading, below = said_at_first(e, beside)
     about = ("Method: ", tag("bdi", e.method), unit) if below is None else (tag("bdi", below), unit)
@@ -77,6 +78,8 @@ def _head(e: Shown, beside: Sequence[Shown] = ()) -> Markup:
 
 
 def _scores(e: Shown) -> list[Markup]:
+    if (note := flat(e)) is not None:
+        return [tag("h3", question(e)), tag("p", tag("bdi", note), class_="doubt")]
     shown, every = len(ranked(e)), len(e.names)
     count = f"The {TOP} largest of {shown} scores" if shown > TOP else "The scores" if shown != 1 else "The score"
     if shown < every:

@@ -21,6 +21,7 @@ from whytrust.pictures.shown import (
     check_style,
     doubt,
     figures,
+    flat,
     groups,
     headline,
     in_place,
@@ -136,12 +137,13 @@ def pieces(e: Shown, style: str, top: int) -> list[Piece]:
         found.append(_signed(e, e.view, top))
     elif isinstance(e.view, TextView):
         found.append(lettering.words(e.view, painted(e), signs=not e.unsigned))
-    return [*found, Chart(bars(e, top)), lettering.Lines(_foot(e, style))]
+    return [*found, *([Chart(bars(e, top))] if flat(e) is None else []), lettering.Lines(_foot(e, style))]
 
 
 def _signed(e: Shown, view: ImageView | SoundView, top: int) -> Picture:
     canvas = overlays.canvas(view)
-    marks = [(f"{bar.rank}{mark(e, bar.score)}", x, y) for bar, x, y in canvas.places(bars(e, top), 0.04)]
+    marks = [(f"{bar.rank}{mark(e, bar.score)}", x, y) for bar, x, y in canvas.places(
+        bars(e, top) if flat(e) is None else [], 0.04)]
     ends = overlays.axis_ends(view) if isinstance(view, SoundView) else None
     return Picture(canvas.coloured(painted(e)), marks, ends)
 
@@ -156,6 +158,8 @@ def _foot(e: Shown, style: str) -> list[str]:
     raises, lowers = meanings(e)
     ranges = "" if e.standard_errors is None else "; thin lines are 95% ranges"
     lines = [f"+ blue: {clean(raises)}, − orange: {clean(lowers)}{ranges}" if lowers else f"blue: {clean(raises)}{ranges}"]
+    if flat(e) is not None:
+        lines = []
     if e.method != "difference":
         lines.insert(0, f"method: {clean(e.method)}{unit}")
     if e.fidelity is not None:

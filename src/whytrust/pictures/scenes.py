@@ -7,7 +7,21 @@ from whytrust.pictures import colours, html, overlays, raster
 from whytrust.pictures.bars import bars
 from whytrust.pictures.html import Markup, join, tag
 from whytrust.pictures.overlays import Canvas
-from whytrust.pictures.shown import FAINT, TOP, Shown, label, mark, meanings, one_line, painted, ranked, scored, signed, slope
+from whytrust.pictures.shown import (
+    FAINT,
+    TOP,
+    Shown,
+    flat,
+    label,
+    mark,
+    meanings,
+    one_line,
+    painted,
+    ranked,
+    scored,
+    signed,
+    slope,
+)
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
 LONGEST_SOUND = 60
@@ -42,6 +56,8 @@ def legend(e: Shown) -> Markup:
     """What blue and orange mean here, and how large a score the strongest colour stands for."""
     scores = abs(painted(e))
     largest = float(scores.max(initial=0.0))
+    if largest == 0 and flat(e) is not None:
+        return tag("p", "Every score is 0.", class_="legend")
     if largest == 0:
         return tag("p", "Every score is 0: the explanation finds no part that matters to this prediction.", class_="legend")
     raises, lowers = meanings(e)
@@ -167,7 +183,7 @@ def _marks(e: Shown, canvas: Canvas) -> Markup:
     size = max(height, width) / 26
     texts = [tag("text", tag("title", f"{bar.name}: {bar.label}"), f"{bar.rank}{mark(e, bar.score)}",
                  x=x * width, y=y * height, font_size=size, stroke_width=size / 5)
-             for bar, x, y in canvas.places(bars(e), 1.0 / 26)]
+             for bar, x, y in canvas.places(bars(e) if flat(e) is None else [], 1.0 / 26)]
     return tag("svg", *texts, viewBox=f"0 0 {width} {height}", class_="marks", aria_hidden="true")
 
 

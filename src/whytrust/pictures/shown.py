@@ -178,6 +178,20 @@ SLOPE = ("A slope is what one standard deviation of the column adds to the local
          "distance of the row's value from the column's mean.")
 
 
+FLAT = "The model's score does not depend on these parts"
+
+
+def independent(score: float, calls: int) -> str:
+    """What is said in place of scores that are nothing but rounding."""
+    return (f"{FLAT}: it was {figures(score)}, but for rounding, for all {calls:,} inputs that the model was asked about. "
+            "There is nothing to explain.")
+
+
+def flat(e: Shown) -> str | None:
+    """The note that stands in place of the scores, where the model's score does not depend on the parts."""
+    return None if np.any(e.scores) else next((note for note in e.notes if note.startswith(FLAT)), None)
+
+
 def slope(e: Shown, part: int) -> float | None:
     """The slope that a part's score was made from; None where the score is the local model's weight itself."""
     if e.slopes is None or e.origin is None or e.origin[part] == 1:

@@ -139,7 +139,9 @@ class LimePackage:
 
         def predict(rows: Any) -> Floats:
             asked[0] += len(rows)
-            return question.model(_as_taken(rows, batch, question))
+            scores = question.model(_as_taken(rows, batch, question))
+            question.memory.seen.add(scores)
+            return scores
 
         options: dict[str, Any] = {"labels": (question.target,), "top_labels": None, **self.options}
         if isinstance(view, ImageView):

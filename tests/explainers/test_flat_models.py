@@ -1,0 +1,105 @@
+"""A model that does not depend on the input gets a sentence in place of scores, in every domain and every rendering."""
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+
+SENTENCE = "The model's score does not depend on these parts"
+RNG = np.random.default_rng(0)
+WAVE = np.sin(np.arange(1600.0) / 7).astype(np.float32)
+INPUTS = {
+    "text": ("a warm and clever film with a tired plot", {}),
+    "image": (RNG.random((16, 16, 3)), {"parts": "grid:4x4"}),
+    "sound": (WAVE, {"parts": "time:6", "rate": 8000}),
+    "table": (RNG.normal(size=5), {"background": RNG.normal(size=(300, 5))}),
+    "uncut table": (RNG.normal(size=5), {"background": RNG.normal(size=(300, 5)), "bins": None}),
+}
+"""What is explained, and how it is cut."""
+
+
+def noisy(batch):
+    """0.3 but for rounding, another in every place of a batch, as sums in another order give."""
+    return 0.3 + 2.0**-54 * (np.arange(len(batch)) % 7)
+
+
+def single(batch):
+    """The same of a model that counts in single precision."""
+    return (np.float32(0.3) + np.float32(2.0**-25) * (np.arange(len(batch)) % 7)).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", ["lime", "kernel_shap", "occlusion"])
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("model", [noisy, single])
+def test_rounding_is_said_to_be_none_of_the_input_s_doing(kind, method, model):
+    item, options = INPUTS[kind]
+    options = {name: value for name, value in options.items() if name != "bins" or method == "lime"}
+    e = wt.explain(model, item, method=method, **options)
+    assert not e.scores.any()
+    assert sum(note.startswith(SENTENCE) for note in e.notes) == 1
+    assert e.fidelity is None
+    assert e.fidelity_fresh is None
+    text, page = str(e), e.as_html()
+    for said in (text, page):
+        assert said.replace("&#x27;", "'").replace("&#39;", "'").count(SENTENCE) == 1
+        assert "e-16" not in said
+        assert "fidelity 1" not in said.lower()
+    assert not any(name in text for name in e.names[:1] if kind != "text")
+    assert "<svg class=\"chart\"" not in page
+    assert 'class="bar' not in page
+    assert "<mark" not in page
+    figure = e.plot()
+    assert not any(axes.patches for axes in figure.axes)
+    drawn = " ".join(text.get_text() for axes in figure.axes for text in axes.texts)
+    assert SENTENCE.split(" ")[2] in drawn
+    assert "does not depend" in " ".join(drawn.split())
+    assert wt.Explanation.from_json(e.to_json()) == e
+
+
+def test_a_small_effect_is_no_rounding():
+    e = wt.explain(lambda texts: np.array([0.3 + 1e-9 * ("warm" in text) for text in texts]), "a warm film")
+    assert dict(zip(e.names, e.scores, strict=True))["warm"] == pytest.approx(1e-9, rel=1e-3)
+    assert not any(SENTENCE in note for note in e.notes)
+
+
+def test_a_model_whose_parts_only_work_together_is_not_called_independent():
+    """The parity of four words: by symmetry every Shapley value is 0, and yet the score depends on every word."""
+    e = wt.explain(lambda texts: np.array([0.2 + 0.6 * (len(text.split()) % 2) for text in texts]), "a warm old film",
+                   method="kernel_shap")
+    assert np.abs(e.scores).max() < 1e-9
+    assert not any(SENTENCE in note for note in e.notes)
+
+
+def test_large_whole_numbers_that_differ_by_one_are_no_rounding():
+    e = wt.explain(lambda texts: np.array([1e7 + ("warm" in text) for text in texts]), "a warm film")
+    assert dict(zip(e.names, e.scores, strict=True))["warm"] == pytest.approx(1)
+
+
+def test_a_score_that_only_the_input_itself_has_is_not_called_independent():
+    table = RNG.integers(0, 2, (500, 3)).astype(float)
+    table[0, 0] = 7.0
+    e = wt.explain(lambda rows: np.where(rows[:, 0] == 7, 0.9, 0.1), table[0], background=table, categorical=[0], samples=30)
+    assert not any(SENTENCE in note for note in e.notes)
+
+
+def test_values_given_by_the_user_stay_when_the_model_is_constant():
+    given = np.arange(16.0).reshape(4, 4).repeat(4, 0).repeat(4, 1)
+    item, options = INPUTS["image"]
+    both = wt.explain(noisy, item, method=["occlusion", given], **options)
+    flat = [e for one in both for e in ([one] if isinstance(one, wt.Explanation) else one)]
+    assert not flat[0].scores.any()
+    assert flat[1].scores.any()
+
+
+def test_random_scores_stay():
+    item, options = INPUTS["image"]
+    assert wt.explain(noisy, item, method="random", **options).scores.any()
+
+
+def test_the_lime_package_s_rounding_is_left_out_too():
+    lime = pytest.importorskip("lime.lime_tabular")
+    rows = INPUTS["table"][1]["background"]
+    explainer = lime.LimeTabularExplainer(rows, mode="regression", random_state=0)
+    e = wt.explain(noisy, rows[0], method=explainer, background=rows)
+    assert not e.scores.any()
+    assert any(SENTENCE in note for note in e.notes)
