@@ -80,6 +80,13 @@ class Column:
         plain = self.counted(value) if self.storage.timed else value.item() if isinstance(value, np.generic) else value
         return self._bin(plain) if self.numeric else self._category(plain)
 
+    def held(self, number: float) -> Any:
+        """A number as this column can hold it: rounded in a column of whole numbers, as a time in a column of times."""
+        kept = float(self.storage.within_limits(np.array([number]))[0])
+        if not self.storage.whole:
+            return kept
+        return Instant(round(kept)) if self.storage.timed else round(kept)
+
     def counted(self, value: Any) -> Instant:
         """A date or a span of time as the column counts it."""
         try:

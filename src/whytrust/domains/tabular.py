@@ -234,9 +234,12 @@ class TableParts:
         return TableParts(other, self.statistics, self.values)
 
     def near(self, radius: float, rng: np.random.Generator) -> TableParts:
-        """This row with every number moved by up to `radius` of its column's range; categories and missing values stay."""
+        """This row with every number moved by up to `radius` of its column's range; categories and missing values stay.
+
+        Whole numbers stay whole.
+        """
         steps = radius * self.ranges * rng.uniform(-1, 1, len(self.row))
-        moved = [value if value is None or not column.numeric else value + step
+        moved = [value if value is None or not column.numeric else column.held(value + step)
                  for column, value, step in zip(self.statistics.columns, self.row, steps, strict=True)]
         return self.like(moved)
 
@@ -254,7 +257,7 @@ class TableParts:
             drawn = [law.atoms.choose(rng.random(1)) for law in self._training]
             return self.over([law.array_of(one).tolist()[0] for law, one in zip(self._training, drawn, strict=True)])
         pairs = zip(self.typical, self.statistics.columns, strict=True)
-        return self.over([0 if baseline == "zeros" and column.numeric else value for value, column in pairs])
+        return self.over([column.held(0) if baseline == "zeros" and column.numeric else value for value, column in pairs])
 
     def over(self, below: Any) -> LaidRows:
         """This row with another one's values in the columns that are hidden."""
@@ -271,8 +274,9 @@ class TableParts:
 
     @property
     def typical(self) -> tuple[Any, ...]:
-        """What stands for no particular row: each column's mean in training, or its most frequent category."""
-        return tuple(column.mean if column.numeric else column.atoms[int(np.argmax(column.chances))]
+        """A row of averages: each column's mean in training, rounded where the column holds whole numbers, or its most
+        frequent category."""
+        return tuple(column.held(column.mean) if column.numeric else column.atoms[int(np.argmax(column.chances))]
                      for column in self.statistics.columns)
 
     @property
