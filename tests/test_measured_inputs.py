@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
 import whytrust as wt
 from whytrust.explainers import NAMES
@@ -88,6 +89,24 @@ def test_shares_have_intervals_within_their_range_and_what_is_not_defined_is_cou
     assert any(row["undefined"] for row in found.table())
     assert ", not defined on " in str(found)
     assert json.loads(json.dumps(found.to_json()))["rows"][0]["metric"] == "pointing_game"
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_no_interval_leaves_what_its_number_can_be(n):
+    steep = WEIGHTS * 6
+    logits = wt.model(lambda batch: np.asarray(batch, float).reshape(len(batch), -1) @ steep, output="logit", name="logits")
+    shares = wt.model(lambda batch: np.asarray(logits(batch)), name="softmax inside")  # which says nothing of itself
+    bounds = {"pixel_flipping": (-1, 1), "pixel_flipping/least": (-1, 1), "insertion": (0, 1), "deletion": (0, 1),
+              "comprehensiveness": (-1, 1), "sufficiency": (-1, 1), "top_k_ablation": (-1, 1), "infidelity/scaled": (0, 1),
+              "infidelity": (0, np.inf), "completeness": (0, np.inf), "faithfulness_correlation": (-1, 1)}
+    for model in (logits, shares):
+        for row in wt.measure(model, PICTURES[:n], ["occlusion", "lime"], list(bounds), samples=60, **CUT).table():
+            low, high = bounds[row["metric"]]
+            assert low <= row["low"] <= row["mean"] <= row["high"] <= high, row
+    free = wt.measure(LINEAR, PICTURES[:n], "occlusion", "pixel_flipping", **CUT).table()[0]  # a score without bounds
+    values = wt.measure(LINEAR, PICTURES[:n], "occlusion", "pixel_flipping", **CUT).values["pixel_flipping"]["occlusion"]
+    student = scipy_stats.t.interval(0.95, n - 1, values.mean(), values.std(ddof=1) / np.sqrt(n))
+    np.testing.assert_allclose([free["low"], free["high"]], student)
 
 
 def test_whatever_a_metric_raises_is_told_of_the_input_and_the_others_go_on():

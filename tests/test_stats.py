@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from sklearn.metrics import roc_auc_score
 
 from whitebox import examples
-from whytrust.stats import Difference, auc, beyond, equivalent, holm, needed, paired, plan, rate
+from whytrust.stats import Difference, auc, beyond, bounded, equivalent, holm, needed, paired, plan, rate
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -137,6 +137,48 @@ def test_the_interval_of_fractions_covers(n, share):
     tables = rng.binomial(3, rng.beta(2 * share, 2 * (1 - share), (runs, n))) / 3
     covered = np.mean([(r := rate(row, grain=1 / 3)).low <= share <= r.high for row in tables])
     assert at_least(0.95, runs) <= covered <= 0.995
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 30])
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (95, 5), (1.8, 0.2), (0.2, 0.2), (200, 200)])
+def test_the_interval_of_a_bounded_mean_covers_and_stays_within_its_bounds(n, a, b):
+    rng, runs = np.random.default_rng(7), 600
+    truth = 2 * a / (a + b) - 1  # correlations by a beta law from -1 to 1
+    found = [bounded(row, -1, 1) for row in 2 * rng.beta(a, b, (runs, n)) - 1]
+    assert all(-1 <= one.low <= one.value <= one.high <= 1 for one in found)
+    assert np.mean([one.low <= truth <= one.high for one in found]) >= at_least(0.95, runs)
+
+
+@pytest.mark.parametrize("n", [5, 30])
+def test_the_interval_of_a_mean_near_its_bound_covers_where_students_does_not(n):
+    rng, runs = np.random.default_rng(8), 600
+    rows = rng.beta(0.05, 0.95, (runs, n))
+    ours = np.mean([(one := bounded(row, 0, 1)).low <= 0.05 <= one.high for row in rows])
+    reach = scipy_stats.t.ppf(0.975, n - 1) * rows.std(axis=1, ddof=1) / math.sqrt(n)
+    students = np.mean(np.abs(rows.mean(axis=1) - 0.05) <= reach)
+    assert ours >= 0.87  # see `rate`: 88 to 93 % within .05 of a bound
+    assert students <= 0.85
+    assert ours >= students + 0.05
+
+
+def test_a_bounded_mean_of_two_numbers_may_be_nearly_anything_and_of_many_is_students():
+    few = bounded([0.1, 0.566], -1, 1)
+    assert (few.low, few.high) == (pytest.approx(-1, abs=0.02), pytest.approx(1, abs=0.02))
+    many = np.random.default_rng(9).uniform(-1, 1, 2000)
+    peer = scipy_stats.t.interval(0.95, 1999, many.mean(), many.std(ddof=1) / math.sqrt(2000))
+    np.testing.assert_allclose([bounded(many, -1, 1).low, bounded(many, -1, 1).high], peer, atol=1e-3)
+
+
+def test_with_one_bound_it_is_students_interval_cut_there():
+    values = [0.1, 0.2, 3.0]
+    peer = scipy_stats.t.interval(0.95, 2, np.mean(values), np.std(values, ddof=1) / math.sqrt(3))
+    np.testing.assert_allclose([bounded(values, None, None).low, bounded(values, None, None).high], peer)
+    assert bounded(values, 0, None).low == 0 > peer[0]
+    assert bounded(values, 0, None).high == pytest.approx(peer[1])
+    assert bounded([0.3, math.nan], 0, None) == bounded([0.3], 0, None)
+    assert bounded([0.3], 0, None).high == math.inf
+    with pytest.raises(ValueError, match="sources must come with both bounds"):
+        bounded(values, 0, None, ["a", "b", "c"])
 
 
 @pytest.mark.parametrize(("arguments", "options", "message"), [

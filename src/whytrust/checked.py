@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.logits import Floats as Floats
+from whytrust.logits import are_shares, sigmoid, softmax
 from whytrust.logits import one_hot as one_hot
-from whytrust.logits import sigmoid, softmax
 from whytrust.memory import RanOut, in_pieces, piece, ran_out
 
 Batch = Any
@@ -131,6 +131,10 @@ class CheckedModel:
         """How many characters of a text the model reads; what lies beyond them cannot matter to it."""
         limit = getattr(self.function, "reads", None)
         return len(text) if limit is None or self.preprocess is not None else int(limit(text))
+
+    def gives_probabilities(self, scores: Floats) -> bool:
+        """Whether the scores of one input are probabilities: the model says so, or they are shares of 1."""
+        return self.output is not None or self.threshold is not None or are_shares(scores)
 
     def labels(self, scores: Floats) -> NDArray[np.intp]:
         """The class each row of scores decides for."""

@@ -18,6 +18,11 @@ def one_hot(shape: tuple[int, ...], targets: NDArray[np.intp]) -> Floats:
     return rows
 
 
+def are_shares(scores: Floats | None) -> bool:
+    """Whether these scores of one input are shares of 1, as probabilities are."""
+    return scores is not None and len(scores) > 1 and bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-4
+
+
 def sigmoid(z: Floats) -> Floats:
     """The probability of the second of two classes."""
     return np.asarray(0.5 * (1 + np.tanh(0.5 * z)))

@@ -44,6 +44,7 @@ class Measured:
     chance: Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> the same of scores that say nothing
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)  # inputs that could not be judged
+    probability: bool = False  # are the model's scores probabilities, so that a fall lies within -1 and 1?
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each metric and explainer: mean and interval, and on how many inputs it is better than random."""
@@ -52,7 +53,7 @@ class Measured:
     def _row(self, metric: str, name: str, numbers: Floats) -> dict[str, Any]:
         about, known = self.abouts[metric], numbers[np.isfinite(numbers)]
         mean = float(known.mean()) if len(known) else math.nan
-        low, high = _interval(about, mean, known)
+        low, high = _interval(about, known, self.probability)
         row: dict[str, Any] = {"metric": metric, "explainer": name, "mean": mean, "low": low, "high": high, "n": len(known),
                                "undefined": len(numbers) - len(known) - len(self.errors),
                                "better": "larger" if about.higher else "smaller", "beats_random": None}
@@ -131,7 +132,7 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     if len(errors) == len(items):
         raise errors[0]
     values, chance = (_stacked([None if one is None else one[which] for one in found]) for which in (0, 1))
-    return Measured(values, {m.about.name: m.about for m in chosen}, chance, asked.refused, errors)
+    return Measured(values, {m.about.name: m.about for m in chosen}, chance, asked.refused, errors, all(asked.probability))
 
 
 def _stacked(found: Sequence[Values | None]) -> dict[str, dict[str, Floats]]:
@@ -157,12 +158,14 @@ class _Asked:
     untrained: CheckedModel | None
     relabelled: CheckedModel | None
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
+    probability: list[bool] = field(default_factory=list)  # of each input: are its scores probabilities?
 
     def __call__(self, item: Any, explainers: Mapping[str, Any], beside: Mapping[str, Any], case: int,
                  progress: Progress) -> _Found:
         cut = inputs.cut(item, self.parts, self.model.layout, dict(self.of_parts), self.model.reads)
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         columns = len(first.original)
+        self.probability.append(self.model.gives_probabilities(first.original))
         target = (self.model.class_index(beside["target"], columns) if beside["target"] is not None else
                   0 if columns == 1 else int(self.model.labels(first.original[None])[0]))
         question = first.watching(range(columns))[target]
@@ -267,15 +270,18 @@ class _Asked:
         return lambda question: np.asarray(explainer(question, generator(self.seed, "explain")).scores)
 
 
-def _interval(about: About, mean: float, known: Floats) -> tuple[float | None, float | None]:
-    """95 % of the mean: of shares one that stays within 0 and 1; none where there is no spread to go by."""
+def _interval(about: About, known: Floats, probability: bool) -> tuple[float | None, float | None]:
+    """95 % of the mean, within what the metric's number can be; none where there is no spread to go by."""
     if about.share and len(known):
         found = stats.rate(known)
         return found.low, found.high
-    if len(known) < 2 or np.ptp(known) == 0:
+    low, high = about.bounds(probability)
+    if any(bound is not None and (sign * (known - bound) > stats.ROUNDING).any() for bound, sign in ((low, -1), (high, 1))):
+        low = high = None  # what the metric, or the model, says of itself does not hold
+    if len(known) < 2 or (np.ptp(known) == 0 and (low is None or high is None)):
         return None, None
-    estimate = stats.jackknife(mean, (known.sum() - known) / (len(known) - 1))
-    return estimate.low, estimate.high
+    found = stats.bounded(known, low, high)
+    return found.low, found.high
 
 
 def labelled(method: Any) -> dict[str, Any]:

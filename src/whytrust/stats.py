@@ -23,6 +23,8 @@ MARGIN = 0.05
 """Differences smaller than this are as good as none."""
 ROUNDING = 1e-9
 """Numbers that differ by no more are equal: means of the same numbers, added up in another order."""
+FINE = 0.01
+"""The grain of numbers that are neither yes/no nor counts, such as probabilities and correlations."""
 Codes = NDArray[np.intp]
 """For each case, the number of its source."""
 
@@ -99,6 +101,31 @@ def rate(values: ArrayLike, sources: Sequence[Hashable] | None = None, *, grain:
         variance = max(alike / (alike - 1) * squares / n**2, float(array.var()) / n)
         worth = min(value * (1 - value) / variance, n / grain)
     return Rate(value, *_wilson(value, worth, _quantile(alike - 1)), n, found)
+
+
+def bounded(values: ArrayLike, low: float | None, high: float | None, sources: Sequence[Hashable] | None = None) -> Rate:
+    """A mean of numbers that cannot leave [low, high], with a 95 % interval that does not leave it either; NaNs are left out.
+
+    None is no bound. With both bounds it is the interval of `rate` for fine numbers, moved to this range: two or three cases
+    give nearly the whole range, and many give Student's interval. With one bound it is Student's interval, cut there; without a
+    bound it is Student's. `sources` need both bounds.
+
+    Student's interval alone would leave the range, and hold the truth far too seldom where the mean is near a bound (in a
+    simulation of 5 skewed numbers with a mean of .05, 50 % of the time instead of 95).
+    """
+    array = np.asarray(values, dtype=np.float64)
+    known = array[~np.isnan(array)]
+    mean = float(known.mean()) if len(known) else math.nan
+    if low is not None and high is not None:
+        found = rate((array - low) / (high - low), sources, grain=FINE)
+        return Rate(mean, low + (high - low) * found.low, low + (high - low) * found.high, found.n, found.sources)
+    if sources is not None:
+        raise ValueError("sources must come with both bounds, low and high; leave sources out")
+    least, most = -math.inf if low is None else low, math.inf if high is None else high
+    if len(known) < 2:
+        return Rate(mean, least, most, len(known), len(known))
+    reach = jackknife(mean, (known.sum() - known) / (len(known) - 1))
+    return Rate(mean, max(reach.low, least), min(reach.high, most), len(known), len(known))
 
 
 def area(values: Floats, ks: Sequence[int], d: int) -> float:

@@ -13,7 +13,7 @@ from whytrust import inputs as reading
 from whytrust.attacking import attack
 from whytrust.core import Floats, generator
 from whytrust.measuring import RANDOM, labelled
-from whytrust.stats import Estimate
+from whytrust.stats import Rate
 from whytrust.store import plain
 from whytrust.studies.twins import SETTINGS, Followed, alike, as_correlation, as_share, followed
 
@@ -148,5 +148,5 @@ class _Case:
         return found
 
 
-def _value(estimate: Estimate | None) -> float | None:
-    return None if estimate is None else estimate.value
+def _value(mean: Rate | None) -> float | None:
+    return None if mean is None else mean.value

@@ -189,6 +189,17 @@ def test_a_perplexity_that_is_not_known_is_left_out():
     assert found["candidates"]["mean"] == 7.0
 
 
+def test_intervals_of_confidences_and_cosines_stay_in_their_range():
+    texts = {"a": (0.99, -0.9), "b": (0.1, 0.95), "c": (0.97, 0.9)}
+    paths = {text: {"lom": [[level(1, 10, score=score, quality={"similarity": cosine})]]} for text, (score, cosine) in texts.items()}
+    run = run_of([record(text, 10, path, text=" ".join(text * 10), score=texts[text][0], quality={}) for text, path in paths.items()])
+    for cell in fragile_tables.confidence(run)["attack"][:2]:
+        assert 0 <= cell["low"] <= cell["mean"] <= cell["high"] <= 1
+    cell = fragile_tables.quality(run, "similarity")["lom"]
+    assert -1 <= cell["low"] <= cell["mean"] <= cell["high"] <= 1
+    assert cell["mean"] == pytest.approx(0.95 / 3)
+
+
 def test_confidence_is_by_number_of_words_and_once_for_the_same_texts_throughout():
     far = {"lom": [[level(m, 20, score=1 - m / 10) for m in range(1, 5)]], "l2": [[level(1, 20, score=0.7)]]}
     near = {"lom": [[level(1, 5, score=0.5)]]}

@@ -17,6 +17,7 @@ from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import POOLINGS, Laid, sense_of
 from whytrust.explainers.spots import Explains, Spot, over_embedding
 from whytrust.explanation import Explanation
+from whytrust.logits import are_shares
 from whytrust.question import Question
 
 FEW = 16
@@ -110,7 +111,7 @@ class Pooled:
             yield ("The scores look like the end of a softmax or sigmoid, and this one is nearly certain: there gradients are "
                    "close to 0 and say little of what matters. Give the net without its last step, wt.model(net, "
                    "output='logit').")
-        if spot.question.model.output == "logit" and _are_shares(spot.question.memory.worked.get("own outputs")):
+        if spot.question.model.output == "logit" and are_shares(spot.question.memory.worked.get("own outputs")):
             yield ("What the model returns adds up to 1 already, as after a softmax, and output='logit' squashes it once more: "
                    "neither its probabilities nor its gradients are what they should be. Leave the net's softmax off, or say "
                    "output='probability'.")
@@ -322,11 +323,7 @@ class ExcitationBackprop(GuidedBackprop):
 
 def _squashed_unsaid(question: Question) -> bool:
     """Does a model that does not say what it returns return shares of 1, nearly all of it in one class?"""
-    return question.model.output is None and _are_shares(question.original) and question.original.max() > CERTAIN
-
-
-def _are_shares(scores: Floats | None) -> bool:
-    return scores is not None and len(scores) > 1 and bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-4
+    return question.model.output is None and are_shares(question.original) and question.original.max() > CERTAIN
 
 
 def _nothing(spot: Spot, map: Floats) -> tuple[dict[str, Any], tuple[str, ...]]:

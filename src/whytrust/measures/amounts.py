@@ -42,7 +42,8 @@ class Infidelity:
         """What it is."""
         return About("infidelity" + "/scaled" * self.scaled, "how far the scores of hidden parts are from the fall of the "
                      "target's score, squared" + ", after the best scaling" * self.scaled, False, ("contribution",),
-                     "performance", "faithfulness", "Yeh et al. 2019", amounts=not self.scaled, shown=1 - self.share)
+                     "performance", "faithfulness", "Yeh et al. 2019", amounts=not self.scaled, within=(0.0, None),
+                     of_probability=(0.0, 1.0) if self.scaled else None, shown=1 - self.share)
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The mean square."""
@@ -67,7 +68,8 @@ class FaithfulnessCorrelation:
     def about(self) -> About:
         """What it is."""
         return About("faithfulness_correlation", "the correlation of the scores of hidden parts with the fall of the target's "
-                     "score", True, ("contribution",), "performance", "faithfulness", "Bhatt et al. 2020", shown=1 - self.share)
+                     "score", True, ("contribution",), "performance", "faithfulness", "Bhatt et al. 2020", within=(-1.0, 1.0),
+                     shown=1 - self.share)
 
     def __post_init__(self) -> None:
         """Refuse what are no sets."""
@@ -97,7 +99,7 @@ class Completeness:
 
     about: ClassVar[About] = About(
         "completeness", "how far the sum of all scores is from what all parts together make of the target's score", False,
-        ("contribution",), "performance", "faithfulness", "Sundararajan et al. 2017", amounts=True)
+        ("contribution",), "performance", "faithfulness", "Sundararajan et al. 2017", amounts=True, within=(0.0, None))
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """The gap; relative to no fall at all it is not defined."""

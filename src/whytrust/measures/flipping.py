@@ -21,6 +21,8 @@ from whytrust.measures.judged import About, Judged
 
 STEPS = 100
 """Steps of a walk, where there are as many parts."""
+FALL = (-1.0, 1.0)
+"""The range of a fall of a probability."""
 
 
 def counts(d: int, steps: int, share: float = 1.0) -> NDArray[np.intp]:
@@ -86,7 +88,8 @@ class PixelFlipping:
         name = "pixel_flipping" + "/least" * (self.order == "least") + "/accuracy" * (self.indicator == "accuracy")
         what = "the target's score falls" if self.indicator == "score" else "the label is lost"
         return About(name, f"how soon {what} while parts are hidden, the {self.order} important first", self.order == "most",
-                     ("contribution",), "performance", "faithfulness", "Samek et al. 2016", share=self.indicator == "accuracy")
+                     ("contribution",), "performance", "faithfulness", "Samek et al. 2016", share=self.indicator == "accuracy",
+                     of_probability=FALL)
 
     def curve(self, judged: Judged, rng: np.random.Generator) -> Curve:
         """The walk itself."""
@@ -111,7 +114,7 @@ class Deletion:
     steps: int = STEPS
     about: ClassVar[About] = About(
         "deletion", "the area under the target's score while parts are hidden, the most important first", False,
-        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018")
+        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
 
     def __post_init__(self) -> None:
         """Refuse what is no walk."""
@@ -132,7 +135,7 @@ class Insertion:
     steps: int = STEPS
     about: ClassVar[About] = About(
         "insertion", "the area under the target's score while parts are shown, the most important first", True,
-        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018")
+        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
 
     def __post_init__(self) -> None:
         """Refuse what is no walk."""
@@ -154,7 +157,7 @@ class TopKAblation:
     k: float = 0.1
     about: ClassVar[About] = About(
         "top_k_ablation", "how far the target's score falls when the k most important parts are hidden", True,
-        ("contribution",), "performance", "faithfulness", "Sturmfels et al. 2020")
+        ("contribution",), "performance", "faithfulness", "Sturmfels et al. 2020", of_probability=FALL)
 
     def __post_init__(self) -> None:
         """Refuse what is neither a number of parts nor a share of them."""
@@ -233,7 +236,7 @@ class Comprehensiveness:
     shares: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
     about: ClassVar[About] = About(
         "comprehensiveness", "how far the target's score falls without the most important parts", True,
-        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020")
+        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
     shown: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -257,7 +260,7 @@ class Sufficiency(Comprehensiveness):
 
     about: ClassVar[About] = About(
         "sufficiency", "how far the target's score falls when only the most important parts are left", False,
-        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020")
+        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
     shown: ClassVar[bool] = True
 
 

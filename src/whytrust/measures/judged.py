@@ -51,7 +51,13 @@ class About:
     amounts: bool = False  # are scores read as amounts, so that their unit counts?
     own_baseline: bool = False  # does it hide parts behind something of its own, whatever the question says?
     share: bool = False  # is its number a share, from 0 to 1?
+    within: tuple[float | None, float | None] = (None, None)  # the range of its number, where None is no bound
+    of_probability: tuple[float, float] | None = None  # the range where the model's score is a probability
     shown: float = 0.5  # how many other parts are shown, on average, where it asks what hiding one does
+
+    def bounds(self, probability: bool) -> tuple[float | None, float | None]:
+        """The least and the largest number that is possible, None where there is no bound."""
+        return (0.0, 1.0) if self.share else self.of_probability if probability and self.of_probability else self.within
 
     @property
     def hides(self) -> bool:

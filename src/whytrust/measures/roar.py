@@ -44,7 +44,7 @@ class Roar:
     trainings: int = 1
     about: ClassVar[About] = About(
         "roar", "how far accuracy falls when the most important parts are removed and the model is trained anew", True,
-        ("ranking",), "performance", "faithfulness", "Hooker et al. 2019", ("train",))
+        ("ranking",), "performance", "faithfulness", "Hooker et al. 2019", ("train",), within=(-1.0, 1.0))
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained."""

@@ -31,7 +31,7 @@ class MaxSensitivity:
     samples: int = 10
     about: ClassVar[About] = About(
         "max_sensitivity", "how far the scores move, at most, when the input hardly does", False, ANY, "alignment",
-        "plausibility", "Yeh et al. 2019", ("explain",))
+        "plausibility", "Yeh et al. 2019", ("explain",), within=(0.0, None))
 
     def __post_init__(self) -> None:
         """Refuse what is no neighbourhood."""

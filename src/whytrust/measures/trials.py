@@ -54,7 +54,7 @@ class AllPositive:
 
     about: ClassVar[About] = About(
         "all_positive", "whether all parts of positive score flip the label and as many by magnitude do not", True,
-        ("contribution",), "performance", "faithfulness", "Praher et al. 2021", ("case",))
+        ("contribution",), "performance", "faithfulness", "Praher et al. 2021", ("case",), within=(-1.0, 1.0))
 
     def __call__(self, judged: Judged, rng: np.random.Generator) -> float:
         """-1, 0 or 1."""

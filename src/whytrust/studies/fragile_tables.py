@@ -234,14 +234,15 @@ def quality(run: Run, what: str) -> dict[str, dict[str, Any] | None]:
     candidates (each level the mean of a few that stand for all), and of those that each objective, or chance, chose.
     """
     texts = {record["case"]: record["text"] for record in run.done}
-    found = {"original": mean([_judged(r, what) for r in run.done], list(texts.values()))}
+    within = (-1.0, 1.0) if what == "similarity" else None
+    found = {"original": mean([_judged(r, what) for r in run.done], list(texts.values()), within)}
     pool: list[tuple[str, float]] = []
     for objective in (*OBJECTIVES, RANDOM):
         some = [row for row in rows(run.done, objective) if row.bucket is not None]
-        found[objective] = mean([_judged(row.level, what) for row in some], [texts[row.case] for row in some])
+        found[objective] = mean([_judged(row.level, what) for row in some], [texts[row.case] for row in some], within)
         pool += [(texts[row.case], _mean(_number(one.get(what)) for one in row.level.get("pool_quality") or ()))
                  for row in some]
-    found["candidates"] = mean([value for _, value in pool], [text for text, _ in pool])
+    found["candidates"] = mean([value for _, value in pool], [text for text, _ in pool], within)
     return found
 
 
@@ -261,10 +262,12 @@ def confidence(run: Run) -> dict[str, list[dict[str, Any] | None]]:
         for by_m, record in zip(each, run.done, strict=True):
             for row in (row for objective in objectives for row in rows([record], objective)):
                 by_m.setdefault(row.m, []).append(float(row.level["score"]))
+        shares = all(0 <= score <= 1 for by_m in each for scores in by_m.values() for score in scores)
+        within = (0.0, 1.0) if shares else None
         for far in (False, True):
             kept = [(text, by_m) for text, by_m in zip(texts, each, strict=True) if not far or MOST_CHANGED in by_m]
             found[f"{who}, far" if far else who] = [
-                mean([_mean(by_m[m]) for _, by_m in kept if m in by_m], [text for text, by_m in kept if m in by_m])
+                mean([_mean(by_m[m]) for _, by_m in kept if m in by_m], [text for text, by_m in kept if m in by_m], within)
                 for m in range(MOST_CHANGED + 1)]
     return found
 

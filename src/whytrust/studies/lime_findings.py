@@ -143,7 +143,7 @@ def _over_splits(done: Records, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mean(values: Floats) -> str:
     reach = stats.jackknife(float(values.mean()), (values.sum() - values) / (len(values) - 1))
-    return f"{values.mean():.1%} ({100 * reach.low:.1f} to {min(100 * reach.high, 100):.1f})"
+    return f"{values.mean():.1%} ({max(100 * reach.low, 0):.1f} to {min(100 * reach.high, 100):.1f})"
 
 
 def _faithful_notes(spec: Mapping[str, Any], done: Records) -> list[str]:

@@ -32,8 +32,8 @@ def alike(scores: Mapping[str, Floats]) -> dict[str, float]:
 class Followed:
     """Of one explainer: how like its explanations of the enhanced twin are to the trained net's, and to the twin's own."""
 
-    like_trained: stats.Estimate | None
-    like_untrained: stats.Estimate | None
+    like_trained: stats.Rate | None
+    like_untrained: stats.Rate | None
     nearer: stats.Difference  # on how many inputs it is more like the twin's own, less a half
     words: str
 
@@ -56,11 +56,10 @@ def as_share(nearer: stats.Difference) -> str:
     return f"{value:.0f} % ({max(low, 0):.0f} to {min(high, 100):.0f})"
 
 
-def as_correlation(estimate: stats.Estimate | None) -> str:
-    """A mean correlation with its interval, which ends at -1 and 1; a dash where there is none."""
-    return "–" if estimate is None else f"{estimate.value:.2f} ({max(estimate.low, -1):.2f} to {min(estimate.high, 1):.2f})"
+def as_correlation(mean: stats.Rate | None) -> str:
+    """A mean correlation with its interval; a dash where there is none."""
+    return "–" if mean is None else f"{mean.value:.2f} ({mean.low:.2f} to {mean.high:.2f})"
 
 
-def _mean(values: Floats) -> stats.Estimate | None:
-    n = len(values)
-    return None if n < 2 else stats.jackknife(float(values.mean()), (values.sum() - values) / (n - 1))
+def _mean(values: Floats) -> stats.Rate | None:
+    return None if len(values) < 2 else stats.bounded(values, -1.0, 1.0)
