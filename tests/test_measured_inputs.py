@@ -42,7 +42,34 @@ def test_random_scores_of_metrics_that_read_amounts_are_the_explainers_own_in_an
     assert 0.2 < rows["infidelity", "tiny"]["beats_random"] < 0.8  # nearly 0 is nearly as good in any order
     assert rows["infidelity", "true"]["beats_random"] == 1.0
     assert rows["completeness", "tiny"]["beats_random"] == 0.5  # a sum does not see an order
-    assert rows["infidelity", "random"]["mean"] > rows["infidelity", "true"]["mean"]
+    assert rows["infidelity", "true"]["random"] > rows["infidelity", "true"]["mean"]
+
+
+def test_random_scores_of_each_explainer_have_its_unit_and_there_is_no_random_of_several_units():
+    def scaled(by):
+        return lambda question, rng: wt.Explanation.of(question, f"times {by:g}", by * np.linspace(-1, 1, question.d))
+
+    metrics = ["infidelity", "pixel_flipping"]
+    found = wt.measure(LINEAR, PICTURES, {"tiny": scaled(1e-6), "large": scaled(1e3), "true": "occlusion"}, metrics, **CUT)
+    rows = {(row["metric"], row["explainer"]): row for row in found.table()}
+    assert ("infidelity", "random") not in rows
+    assert ("pixel_flipping", "random") in rows  # which reads an order: one for all
+    squared = np.mean([(LINEAR(p[None]).max() - _shown(p)) ** 2 for p in PICTURES])  # what scores of 0 have, by other draws
+    assert rows["infidelity", "tiny"]["random"] == pytest.approx(rows["infidelity", "tiny"]["mean"], rel=1e-3)
+    assert rows["infidelity", "tiny"]["random"] == pytest.approx(squared, rel=0.25)
+    assert rows["infidelity", "large"]["random"] > 1e4 * rows["infidelity", "tiny"]["random"]
+    lines = str(found).split("pixel_flipping")[0].splitlines()
+    assert sum("its scores in random order" in line for line in lines) == 3
+    assert not any(line.strip().startswith("random") for line in lines)
+    survey = wt.multiverse(LINEAR, PICTURES, "occlusion > random", "infidelity", **{name: [one] for name, one in CUT.items()})
+    assert survey.universes[0].share == 1.0
+
+
+def _shown(picture):
+    """The target's score with a quarter of the pixels hidden, of many random sets."""
+    rng, target = np.random.default_rng(5), int(LINEAR(picture[None]).argmax())
+    shown = np.argsort(rng.random((3000, 16)), axis=1) >= 4
+    return LINEAR((picture.ravel() * shown).reshape(-1, 4, 4))[:, target]
 
 
 def test_methods_and_metrics_may_have_names_of_ones_own():
@@ -153,7 +180,7 @@ def test_captum_objects_stand_in_a_list_and_over_several_inputs():
     pictures = [picture[None].astype(np.float32) for picture in PICTURES[:3]]
     found = wt.measure(net, pictures, [captum.IntegratedGradients(net), captum.InputXGradient(net)],
                        ["pixel_flipping", "infidelity"], parts="grid:4x4", fill=0.0)
-    assert set(found.values["infidelity"]) == {"IntegratedGradients", "InputXGradient", "random"}
+    assert set(found.values["infidelity"]) == {"IntegratedGradients", "InputXGradient"}
     both = wt.explain(net, pictures[0], [captum.IntegratedGradients(net), captum.InputXGradient(net)], parts="grid:4x4")
     assert len(both) == 2
 

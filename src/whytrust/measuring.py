@@ -34,9 +34,10 @@ _Found = tuple[Values, Values]
 class Measured:
     """Every metric of every explainer: `print(measured)` shows means beside random, `values` has a number for each input.
 
-    `refused` says why a metric did not judge an explainer. Random scores are drawn; for metrics that read scores as amounts
-    they are each explainer's own in a random order, for only those have its unit, and "random" is their mean over explainers. A
-    difference between explainers says something of them only as far as the metric does: see wt.metrics().
+    `refused` says why a metric did not judge an explainer. Random scores are drawn, and are a row of their own. For metrics
+    that read scores as amounts they are each explainer's own in a random order, for only those have its unit: they stand in
+    that explainer's row, and there is no "random" for all. A difference between explainers says something of them only as far
+    as the metric does: see wt.metrics().
     """
 
     values: Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> a number an input, NaN where there is none
@@ -47,7 +48,9 @@ class Measured:
     probability: bool = False  # are the model's scores probabilities, so that a fall lies within -1 and 1?
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each metric and explainer: mean and interval, and on how many inputs it is better than random."""
+        """A row for each metric and explainer: mean and interval, the mean of random scores in its unit, and on how many
+        inputs it is better than those.
+        """
         return [self._row(metric, name, numbers) for metric, some in self.values.items() for name, numbers in some.items()]
 
     def _row(self, metric: str, name: str, numbers: Floats) -> dict[str, Any]:
@@ -56,13 +59,14 @@ class Measured:
         low, high = _interval(about, known, self.probability)
         row: dict[str, Any] = {"metric": metric, "explainer": name, "mean": mean, "low": low, "high": high, "n": len(known),
                                "undefined": len(numbers) - len(known) - len(self.errors),
-                               "better": "larger" if about.higher else "smaller", "beats_random": None}
+                               "better": "larger" if about.higher else "smaller", "random": None, "beats_random": None}
         if name != RANDOM:
             sign = 1 if about.higher else -1
             chance = self.chance[metric][name]
             wins = np.where(np.isclose(numbers, chance, rtol=1e-9, atol=1e-12), 0.5, (sign * numbers > sign * chance) * 1.0)
             wins[~np.isfinite(numbers) | ~np.isfinite(chance)] = np.nan
-            row["beats_random"] = float(np.nanmean(wins)) if np.isfinite(wins).any() else None
+            if np.isfinite(wins).any():
+                row |= {"random": float(chance[np.isfinite(wins)].mean()), "beats_random": float(np.nanmean(wins))}
         return row
 
     def to_json(self) -> dict[str, Any]:
@@ -81,6 +85,7 @@ class Measured:
             for row in (self._row(metric, name, numbers) for name, numbers in by_name.items()):
                 interval = "" if row["low"] is None else f" ({row['low']:.4g} to {row['high']:.4g})"
                 beats = "" if row["beats_random"] is None else f", better than random on {100 * row['beats_random']:.0f} %"
+                beats = f", its scores in random order {row['random']:.4g}{beats}" if RANDOM not in by_name and beats else beats
                 without = f", not defined on {row['undefined']}" if row["undefined"] else ""
                 lines.append(f"  {row['explainer']:<{width}}  {row['mean']:.4g}{interval}{beats}, n = {row['n']}{without}")
             lines += [f"  {name:<{width}}  not judged: {why}" for name, why in self.refused.get(metric, {}).items()]
@@ -211,9 +216,10 @@ class _Asked:
             values[name] = self._value(metric, one, case)
             if about.amounts:
                 chance[name] = self._value(metric, shuffled(one, generator(self.seed, "shuffled", case)), case)
-        drawn = (float(np.mean(list(chance.values()))) if chance else
-                 self._value(metric, nothing.with_scores(nothing.scores, explain=anew(self.seed, case)), case))
-        return {**values, RANDOM: drawn}, {name: chance.get(name, drawn) for name in values}
+        if about.amounts:
+            return values, chance
+        drawn = self._value(metric, nothing.with_scores(nothing.scores, explain=anew(self.seed, case)), case)
+        return {**values, RANDOM: drawn}, dict.fromkeys(values, drawn)
 
     def _value(self, metric: Metric, judged: Judged, case: int) -> float:
         if metric.about.of_change and judged.case is None:
