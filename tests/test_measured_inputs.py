@@ -85,8 +85,8 @@ def test_methods_and_metrics_may_have_names_of_ones_own():
 
 def test_objects_are_judged_by_what_their_scores_mean_like_names():
     model = wt.model(SLOPES, name="slope")
-    found = wt.measure(model, PICTURES[:2], {"own": NAMES["saliency"].make()}, "pixel_flipping", **CUT)
-    assert "how the prediction moves" in found.refused["pixel_flipping"]["own"]
+    found = wt.measure(model, PICTURES[:2], {"own": NAMES["saliency"].make()}, "faithfulness_correlation", **CUT)
+    assert "how the prediction moves" in found.refused["faithfulness_correlation"]["own"]
 
 
 def test_a_target_may_be_given_for_each_input():

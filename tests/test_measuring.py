@@ -32,12 +32,26 @@ def test_occlusion_is_the_truth_of_a_linear_model_and_random_is_not():
 
 def test_what_a_metric_cannot_judge_is_said_unless_the_user_insists():
     model = wt.model(SLOPES, name="slope")
-    found = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "pixel_flipping", **CUT)
-    assert "saliency" not in found.values["pixel_flipping"]
-    assert "how the prediction moves" in found.refused["pixel_flipping"]["saliency"]
-    assert "not judged" in str(found)
-    insisted = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "pixel_flipping", insist=True, **CUT)
-    assert np.isfinite(insisted.values["pixel_flipping"]["saliency"]).all()
+    found = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "infidelity/scaled", **CUT)
+    assert "saliency" not in found.values["infidelity/scaled"]
+    assert "how the prediction moves" in found.refused["infidelity/scaled"]["saliency"]
+    (line,) = [line for line in str(found).splitlines() if "not judged" in line]
+    assert line.endswith("pass insist=True to have its number all the same")
+    insisted = wt.measure(model, PICTURES[:2], ["saliency", "occlusion"], "infidelity/scaled", insist=True, **CUT)
+    assert np.isfinite(insisted.values["infidelity/scaled"]["saliency"]).all()
+
+
+def test_metrics_that_use_an_order_alone_judge_the_order_of_gradients():
+    model = wt.model(SLOPES, name="slope")
+    found = wt.measure(model, PICTURES, "saliency", ["pixel_flipping", "insertion", "deletion"], **CUT)
+    assert not found.refused
+    for i, picture in enumerate(PICTURES):
+        weights = WEIGHTS[:, (picture.ravel() @ WEIGHTS).argmax()]
+        falls = np.concatenate([[0], np.cumsum((weights * picture.ravel())[np.argsort(-np.abs(weights))])])
+        rest = falls[-1] - falls
+        assert found.values["pixel_flipping"]["saliency"][i] == pytest.approx(falls.mean())
+        assert found.values["deletion"]["saliency"][i] == pytest.approx(np.trapezoid(rest) / 16)
+        assert found.values["insertion"]["saliency"][i] == pytest.approx(np.trapezoid(falls) / 16)
 
 
 def test_annotations_labels_and_twins_go_where_they_are_needed():

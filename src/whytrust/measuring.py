@@ -15,7 +15,7 @@ from whytrust.core import CoveredParts, Floats, LayeredParts, Parts, generator
 from whytrust.explainers import foreign
 from whytrust.explanation import Explanation
 from whytrust.measures.case import Case
-from whytrust.measures.judged import NEEDS, About, Judged, Metric, incompatible, judge, other_unit
+from whytrust.measures.judged import INSIST, NEEDS, About, Judged, Metric, incompatible, judge, other_unit
 from whytrust.progress import Progress
 from whytrust.question import Memory, Question
 from whytrust.store import plain
@@ -203,11 +203,12 @@ class _Asked:
         """(by explainer its number, and that of scores that say nothing)"""
         about, domain = metric.about, nothing.question.parts.domain
         if domain not in about.domains and not self.insist:
-            raise ValueError(incompatible(about, "nothing", domain))
+            raise ValueError(f"{incompatible(about, 'nothing', domain)}; {INSIST}")
         values: dict[str, float] = {}
         chance: dict[str, float] = {}
         for name, one in judged.items():
             why = None if self.insist else incompatible(about, one.goal, domain) or other_unit(about, one.unit)
+            why = why and f"{why}; {INSIST}"
             if name in self.ready and "explain" in about.needs:
                 why = f"{about.name} explains other inputs or models too, and these are values that are there already"
             if why is not None:

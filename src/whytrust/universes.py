@@ -148,7 +148,7 @@ def multiverse(model: Any, x: Any, claim: str, metric: Any = "pixel_flipping", *
             found = measure(model, x, methods, judge, insist=insist, seed=seed, **options, **choices)
             refused = found.refused.get(judge[0].about.name, {})
             if refused:
-                raise ValueError(next(iter(refused.values())) + "; pass insist=True to have its number all the same")
+                raise ValueError(next(iter(refused.values())))
             values = {**found.values[about.name]}
             if about.amounts and RANDOM in names:
                 values[RANDOM] = found.chance[about.name][methods[0]]  # in the unit of the other one

@@ -9,7 +9,7 @@ from whitebox import Additive, Bits, question
 from whytrust.core import generator
 from whytrust.measures import METRICS
 from whytrust.measures.amounts import Infidelity
-from whytrust.measures.flipping import PixelFlipping, WordDeletion
+from whytrust.measures.flipping import WordDeletion
 from whytrust.measures.judged import NEEDS, Judged, incompatible, judge
 from whytrust.measures.pointing import PointingGame
 
@@ -21,10 +21,22 @@ def judged(goal="contribution", **more):
 @pytest.mark.parametrize(("goal", "words"), [
     ("sensitivity", "judges contribution, and these scores say how the prediction moves"),
     ("ranking", "judges contribution, and these scores say which parts come first")])
-def test_pixel_flipping_refuses_what_is_no_contribution_unless_the_user_insists(goal, words):
-    with pytest.raises(ValueError, match=f"pixel_flipping {words}.*insist=True"):
-        judge(PixelFlipping(), judged(goal), generator(0))
-    assert judge(PixelFlipping(), judged(goal), generator(0), insist=True) > 0
+def test_a_metric_of_amounts_refuses_what_is_no_contribution_unless_the_user_insists(goal, words):
+    with pytest.raises(ValueError, match=f"infidelity/scaled {words}.*insist=True"):
+        judge(Infidelity(scaled=True), judged(goal), generator(0))
+    assert judge(Infidelity(scaled=True), judged(goal), generator(0), insist=True) == pytest.approx(0, abs=1e-20)
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if type(metric).__module__.endswith(".flipping")],
+                         ids=lambda metric: metric.about.name)
+def test_metrics_that_use_an_order_alone_judge_any_scores_with_that_order(metric):
+    one = Additive((1.0, 2.0, -0.5, 0.25))
+    asked = question(lambda batch: np.outer(one(batch) - 1, (-1.0, 1.0)), Bits(4, domain=metric.about.domains[0]), target=1)
+    scores = np.array([0.5, 3.0, -2.0, 0.1])
+    own = judge(metric, Judged(asked, scores, "contribution"), generator(0))
+    assert np.isfinite(own)
+    for goal in ("sensitivity", "ranking"):
+        assert judge(metric, Judged(asked, np.exp(scores), goal), generator(0)) == own  # other amounts, the same order
 
 
 @pytest.mark.parametrize("goal", ["contribution", "nothing"])

@@ -1,7 +1,8 @@
 """Metrics that hide parts in the order of an explanation, or show them, and watch the model: pixel flipping and its kin.
 
-All of them take the parts to matter one by one, which only an additive model's do, and hide them behind a fill that the model
-was never trained on. So they judge the fill, and how scattered the parts lie, along with the explanation.
+They use the order of the scores alone, so they judge any scores. All of them take the parts to matter one by one, which only
+an additive model's do, and hide them behind a fill that the model was never trained on. So they judge the fill, and how
+scattered the parts lie, along with the explanation.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class PixelFlipping:
         name = "pixel_flipping" + "/least" * (self.order == "least") + "/accuracy" * (self.indicator == "accuracy")
         what = "the target's score falls" if self.indicator == "score" else "the label is lost"
         return About(name, f"how soon {what} while parts are hidden, the {self.order} important first", self.order == "most",
-                     ("contribution",), "performance", "faithfulness", "Samek et al. 2016", share=self.indicator == "accuracy",
+                     ("ranking",), "performance", "faithfulness", "Samek et al. 2016", share=self.indicator == "accuracy",
                      of_probability=FALL)
 
     def curve(self, judged: Judged, rng: np.random.Generator) -> Curve:
@@ -114,7 +115,7 @@ class Deletion:
     steps: int = STEPS
     about: ClassVar[About] = About(
         "deletion", "the area under the target's score while parts are hidden, the most important first", False,
-        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
+        ("ranking",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
 
     def __post_init__(self) -> None:
         """Refuse what is no walk."""
@@ -135,7 +136,7 @@ class Insertion:
     steps: int = STEPS
     about: ClassVar[About] = About(
         "insertion", "the area under the target's score while parts are shown, the most important first", True,
-        ("contribution",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
+        ("ranking",), "performance", "faithfulness", "Petsiuk et al. 2018", of_probability=(0.0, 1.0))
 
     def __post_init__(self) -> None:
         """Refuse what is no walk."""
@@ -157,7 +158,7 @@ class TopKAblation:
     k: float = 0.1
     about: ClassVar[About] = About(
         "top_k_ablation", "how far the target's score falls when the k most important parts are hidden", True,
-        ("contribution",), "performance", "faithfulness", "Sturmfels et al. 2020", of_probability=FALL)
+        ("ranking",), "performance", "faithfulness", "Sturmfels et al. 2020", of_probability=FALL)
 
     def __post_init__(self) -> None:
         """Refuse what is neither a number of parts nor a share of them."""
@@ -180,7 +181,7 @@ class WordDeletion:
     most: int = 10
     about: ClassVar[About] = About(
         "word_deletion", "how often the label is kept while words are taken out, the most important first", False,
-        ("contribution",), "performance", "faithfulness", "Arras et al. 2016", domains=("text",), share=True)
+        ("ranking",), "performance", "faithfulness", "Arras et al. 2016", domains=("text",), share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is no number of words."""
@@ -207,7 +208,7 @@ class ImpactScore:
     left: float = 0.5  # of the confidence, or less
     about: ClassVar[About] = About(
         "impact_score", "whether hiding the most important parts changes the label or halves the confidence", True,
-        ("contribution",), "performance", "faithfulness", "Lin et al. 2019", share=True)
+        ("ranking",), "performance", "faithfulness", "Lin et al. 2019", share=True)
 
     def __post_init__(self) -> None:
         """Refuse what is neither a number of parts nor a share of them."""
@@ -236,7 +237,7 @@ class Comprehensiveness:
     shares: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.5)
     about: ClassVar[About] = About(
         "comprehensiveness", "how far the target's score falls without the most important parts", True,
-        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
+        ("ranking",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
     shown: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -260,7 +261,7 @@ class Sufficiency(Comprehensiveness):
 
     about: ClassVar[About] = About(
         "sufficiency", "how far the target's score falls when only the most important parts are left", False,
-        ("contribution",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
+        ("ranking",), "performance", "faithfulness", "DeYoung et al. 2020", of_probability=FALL)
     shown: ClassVar[bool] = True
 
 

@@ -24,6 +24,7 @@ GOALS: Mapping[str, tuple[Goal, ...]] = {"contribution": ("contribution", "ranki
                                          "ranking": ("ranking",), "nothing": ANY}
 """What an explanation means -> the goals it can be judged by. An order can be made of any scores; amounts cannot be made of an
 order, nor a contribution of a slope. A baseline means nothing and may stand beside everything."""
+INSIST = "pass insist=True to have its number all the same"
 REMEMBERED = 1 << 23
 """Bytes of masks of one walk that are remembered, so that other metrics need not ask again; longer walks are not."""
 
@@ -235,7 +236,7 @@ def judge(metric: Metric, judged: Judged, rng: np.random.Generator, insist: bool
     reason = lacking(about, judged)
     if reason is None and not insist:
         reason = incompatible(about, judged.goal, judged.question.parts.domain) or other_unit(about, judged.unit)
-        reason = reason and f"{reason}; pass insist=True to have its number all the same"
+        reason = reason and f"{reason}; {INSIST}"
     if reason:
         raise ValueError(reason)
     found: Any = metric(judged, rng)

@@ -15,7 +15,7 @@ from whytrust.explanation import Explanation
 from whytrust.measures.judged import GOALS, Judged, Metric, incompatible, judge, other_unit
 from whytrust.question import Memory, Question
 
-RECORDS = 2
+RECORDS = 3
 """Of what a record says of metrics: an audit in which they were compared otherwise is another run."""
 DRAWS = 5
 """Random scores that every explainer is compared with."""
