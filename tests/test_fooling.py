@@ -71,7 +71,10 @@ def test_a_pipeline_of_scikit_learn_is_fooled_end_to_end(tmp_path):
     assert "rank correlation" in str(found)
     assert found.table()[0]["words swapped"] == "10–20 %"  # no text has ten words
     assert [row["fooled"] for row in found.to_json()["texts"]["l2"]] == [row["fooled"] for row in found.texts("l2")]
+    assert len(found) == len(found.texts()) == len(TEXTS)
+    assert json.loads(found.save(tmp_path / "page.json").read_text(encoding="utf-8")) == json.loads(json.dumps(found.to_json()))
     page = found.save_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert found.save(tmp_path / "again.html").read_text(encoding="utf-8") == page
     assert "<script" not in page
     assert "of 4 texts" in repr(found)
 

@@ -76,6 +76,11 @@ class Fooled(Reported):
         name = objective or asked[0]
         return [_told(record, name) for record in self.store.records()]
 
+    def __len__(self) -> int:
+        """How many texts, those that failed among them."""
+        with understood(self.store.folder):
+            return sum(1 for _ in self.store.records(only=()))
+
     def as_html(self) -> str:
         """One page that holds all it shows."""
         with understood(self.store.folder):

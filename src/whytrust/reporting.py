@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.report import trust as form
+from whytrust.report.page import save_by_suffix
 from whytrust.report.records import understood
 from whytrust.store import Store
 
@@ -54,6 +55,10 @@ class Reported(ABC):
             raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
         file.write_text(self.as_html(), encoding="utf-8", newline="\n")
         return file
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write report.html (the page) or report.json (every number), by the file's ending."""
+        return save_by_suffix(path, self.save_html, self.to_json)
 
     def __str__(self) -> str:
         """The answer and its tables, in plain text."""

@@ -126,6 +126,10 @@ def test_the_normalised_score_runs_from_random_to_the_oracle(audit):
 
 def test_the_page_and_the_json_hold_what_was_found(audit, tmp_path):
     page = audit.save_html(tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert audit.save(tmp_path / "a.html").read_text(encoding="utf-8") == page
+    assert json.loads(audit.save(tmp_path / "a.json").read_text(encoding="utf-8")) == json.loads(json.dumps(audit.to_json()))
+    with pytest.raises(ValueError, match=r"must end in .html or .json, got 'a.docx'"):
+        audit.save(tmp_path / "a.docx")
     for words in ("better than magnitude", "worse than random", "occlusion", "inverted"):
         assert words in page
     data = json.loads(json.dumps(audit.to_json(), allow_nan=False))

@@ -81,6 +81,10 @@ class Audit:
         with understood(self.store.folder):
             return page.save(Path(path), found, self.gallery())
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write audit.html (the page) or audit.json (every number), by the file's ending."""
+        return page.save_by_suffix(path, self.save_html, self.to_json)
+
     def __repr__(self) -> str:
         """One line."""
         counts = self.findings["counts"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from whytrust.pictures import html
 from whytrust.pictures.html import join, tag
@@ -39,6 +42,20 @@ def document(findings: Findings, cases: Sequence[Shown] = ()) -> str:
                class_="whytrust audit", id="main")
     skip = tag("a", "Skip to the verdict", href="#verdicts", class_="skip")
     return html.document(title, PAGE + FRAGMENT + AUDIT, skip, main, code=SCRIPT)
+
+
+def save_by_suffix(path: str | os.PathLike[str], html: Callable[[Path], Path], plain: Callable[[], Any]) -> Path:
+    """Write the page to a file that ends in .html, or every number to one that ends in .json."""
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind not in (".html", ".json"):
+        raise ValueError(f"the file must end in .html or .json, got {file.name!r}")
+    if kind == ".html":
+        return html(file)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder {file.parent} must exist before {file.name} can be written into it")
+    file.write_text(json.dumps(plain(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
+    return file
 
 
 def save(path: str | Path, findings: Findings, cases: Sequence[Shown] = ()) -> Path:
