@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.logits import Floats as Floats
-from whytrust.logits import are_shares, sigmoid, softmax
+from whytrust.logits import are_shares, log_odds, log_odds_of_logits, sigmoid, softmax
 from whytrust.logits import one_hot as one_hot
 from whytrust.memory import RanOut, in_pieces, piece, ran_out
 
@@ -136,6 +136,11 @@ class CheckedModel:
         """Whether the scores of one input are probabilities: the model says so, or they are shares of 1."""
         return self.output is not None or self.threshold is not None or are_shares(scores)
 
+    @property
+    def log_odds(self) -> LogOdds:
+        """The same model with log-odds for scores."""
+        return LogOdds(**{f.name: getattr(self, f.name) for f in fields(CheckedModel)})
+
     def labels(self, scores: Floats) -> NDArray[np.intp]:
         """The class each row of scores decides for."""
         if scores.shape[1] == 1:
@@ -246,6 +251,20 @@ class CheckedModel:
             raise ValueError(f"classes must name every output: {self.name} returns {scores.shape[1]} columns, "
                              f"got {len(self.classes)} names")
         return scores
+
+
+@dataclass(frozen=True)
+class LogOdds(CheckedModel):
+    """The same model, whose scores are each class's log-odds: from its logits where it gives those, else from probabilities."""
+
+    def _columns(self, scores: Floats) -> Floats:
+        if self.output == "logit":
+            return np.hstack([-scores, scores]) if scores.shape[1] == 1 else log_odds_of_logits(scores)
+        shares = super()._columns(scores)
+        if shares.min() < -1e-6 or shares.max() > 1 + 1e-6:
+            raise ValueError(f"{self.name} must return probabilities between 0 and 1 for explains='logit', got values from "
+                             f"{shares.min():.4g} to {shares.max():.4g}; leave explains out")
+        return log_odds(shares)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,12 @@ class Question:
             memory.ahead = None
         return [replace(self, target=t, memory=memory) for t in targets]
 
+    def of_log_odds(self) -> Question:
+        """The same question about the target's log-odds; what is answered is shared by all who ask so."""
+        watched = self.memory.watched
+        memory = self.once(f"log-odds {watched}", lambda: Memory(watched, foreseen=self.memory.foreseen))
+        return replace(self, model=self.model.log_odds, memory=memory)
+
     def swapped(self, parts: Parts, place: int, original: Floats) -> Question:
         """The same question of parts that differ at one place alone; `original` is what the model says of that input.
 
@@ -167,6 +173,10 @@ class Question:
         memory.learn([_whole(self.d), *(keys[i] for i in hidden)],
                      np.vstack([original[None, list(memory.watched)], self.memory.answers[hidden]]))
         return replace(self, parts=parts, memory=memory)
+
+    def calls_beside(self, other: Question) -> int:
+        """Model calls of this question and of the other, which may be the same."""
+        return self.memory.calls + (other.memory.calls if other.memory is not self.memory else 0)
 
     @property
     def d(self) -> int:

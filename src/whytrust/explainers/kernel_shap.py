@@ -10,6 +10,7 @@ from scipy.special import ndtri, stdtrit
 
 from whytrust import local
 from whytrust.core import Floats
+from whytrust.explainers import log_odds
 from whytrust.explainers.shap_pairs import FEW, Design
 from whytrust.explainers.shap_surrogate import best, over_all
 from whytrust.explanation import Explanation
@@ -40,12 +41,14 @@ class KernelShap:
     samples: int | None = None
     surrogate: bool = True
     hidden: str = "rows"
+    explains: str = "score"  # or "logit": the log-odds of the target, which do not saturate as a probability does
 
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
         whole = isinstance(self.samples, int | np.integer) and not isinstance(self.samples, bool) and self.samples >= 1
         if self.samples is not None and not whole:
             raise ValueError(f"samples must be a whole number >= 1, got {self.samples!r}")
+        log_odds.check_explains(self.explains)
         if self.surrogate not in (True, False):
             raise ValueError(f"surrogate must be True or False, got {self.surrogate!r}")
         if self.hidden not in ("rows", "columns"):
@@ -56,24 +59,27 @@ class KernelShap:
         """Ask coalitions and their complements, and average by size what each part adds."""
         if self.hidden == "rows" and hasattr(question.parts, "behind_rows"):
             question = replace(question, parts=question.parts.behind_rows())
-        design = self._design(question, rng)
-        nothing = question.score(np.zeros((design.empties, question.d), bool), rng)
-        scores = question.score(design.masks, rng).reshape(2, -1)
-        prediction = float(question.original[question.target])
+        design, asked = self._design(question, rng), log_odds.explained(question, self.explains)
+        nothing = asked.score(np.zeros((design.empties, question.d), bool), rng)
+        scores = asked.score(design.masks, rng).reshape(2, -1)
+        prediction = float(asked.original[asked.target])
         found = _shapley(design, scores[0] - scores[1], prediction, nothing, self.surrogate)
         errors = None if found.covariance is None else np.sqrt(np.maximum(found.covariance.diagonal(), 0))
         fit = local.Fit(float(nothing.mean()), found.values, np.arange(question.d), "linear", 1.0, 1.0, prediction,
                         found.covariance)
         everything = np.concatenate([[prediction], nothing, scores.ravel()])
         return Explanation.of(
-            question, "kernel_shap", found.values, intercept=fit.intercept, local_prediction=prediction, standard_errors=errors,
-            undecided=local.undecided_ranks(fit, design.exact), notes=tuple(_notes(question, design, everything)),
-            settings={"samples": len(everything), "design": "every coalition" if design.exact else "pairs, by size",
+            question, "kernel_shap", found.values, intercept=fit.intercept, standard_errors=errors,
+            local_prediction=float(question.original[question.target]), undecided=local.undecided_ranks(fit, design.exact),
+            notes=(*_notes(question, design, everything), *log_odds.saturated(question, found.values, self.explains)),
+            calls=asked.calls_beside(question),
+            settings={**log_odds.settings(self.explains),
+                      "samples": len(everything), "design": "every coalition" if design.exact else "pairs, by size",
                       "surrogate": found.surrogate})
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Have the first coalitions asked together with the input itself, before the target is known."""
-        if question.parts.deterministic:
+        if question.parts.deterministic and self.explains == "score":
             design = self._design(question, rng)
             question.ask_ahead(np.vstack([np.zeros((1, question.d), bool), design.masks]))
 

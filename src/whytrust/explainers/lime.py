@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from whytrust import local
 from whytrust.core import DrawnParts, Draws, Floats, check_weighable
 from whytrust.designs import SAMPLING, Kernel, MaskPlan, Sample, plain_masks, too_narrow
+from whytrust.explainers import log_odds
 from whytrust.explanation import Explanation
+from whytrust.logits import sigmoid
 from whytrust.moments import SELECTIONS
 from whytrust.question import Question
 from whytrust.surrogate import Adjusted, adjust, control
@@ -64,9 +66,11 @@ class Lime:
     top: int = 5
     budget: int | None = None
     intercept: str = "fitted"
+    explains: str = "score"  # or "logit": the log-odds of the target, which do not saturate as a probability does
 
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
+        log_odds.check_explains(self.explains)
         _one_of("variant", self.variant, tuple(DEFAULTS))
         _one_of("family", self.family, ("linear", "tree", "auto"))
         _one_of("design", self.design, ("stratified", "plain"))
@@ -95,13 +99,14 @@ class Lime:
             raise ValueError(f"an explanation compares parts and needs at least two, this input has {question.d} "
                              f"({', '.join(question.parts.names)}); cut it finer, or give a longer input")
         setting = self.settle(question)
-        found = self._evidence(question, setting, rng)
+        asked = log_odds.explained(question, self.explains)
+        found = self._evidence(asked, setting, rng)
         fit = local.fit(found.sample, found.adjusted, setting.fitting, found.origin)
-        return _explain(question, setting, found, fit, self)
+        return _explain(question, asked, setting, found, fit, self)
 
     def ahead(self, question: Question, rng: np.random.Generator) -> None:
         """Have the first samples asked together with the input itself, before the target is known."""
-        if question.d < 2:
+        if question.d < 2 or self.explains == "logit":
             return
         setting = self.settle(question)
         if setting.sampling != "draws":
@@ -219,27 +224,31 @@ def _looks(most: int, d: int, auto: bool) -> Iterator[tuple[int, float]]:
             return
 
 
-def _explain(question: Question, setting: Setting, found: Evidence, fit: local.Fit, lime: Lime) -> Explanation:
+def _explain(question: Question, asked: Question, setting: Setting, found: Evidence, fit: local.Fit,
+             lime: Lime) -> Explanation:
     sample, origin = found.sample, found.origin
-    prediction = float(question.original[question.target])
+    prediction = float(asked.original[asked.target])
+    local_prediction = float(sigmoid(np.array(fit.prediction))) if lime.explains == "logit" else fit.prediction
     drawn = setting.sampling == "draws"
     design = (("every row that can be drawn" if sample.exact else "drawn from training data") if drawn
               else "every mask" if sample.exact else f"{setting.sampling}, {lime.design}")
     sloped = fit.tree is None and not (origin == 1).all()
     undecided = local.undecided_ranks(fit.contributions(origin), sample.exact)
     return Explanation.of(
-        question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=fit.prediction,
+        question, "lime", fit.weights, conditions=True, intercept=fit.intercept, local_prediction=local_prediction,
         fidelity=fit.fidelity, fidelity_fresh=fit.fidelity_fresh, standard_errors=fit.standard_errors,
         selected=_selected(fit, question.d),
         origin=origin if sloped else None, undecided=undecided,
         rules=local.rules(fit, question.parts.names, sample.rows, drawn),
-        notes=tuple(local.notes(sample, fit, prediction, _label(question, fit.prediction),
+        notes=tuple(local.notes(sample, fit, prediction, _label(question, local_prediction),
                                 _rarely_drawn(question, sample, origin) if drawn else ()))
         + (getattr(question.parts, "slope_notes", ()) if sloped else ())
-        + (() if found.apart else tuple(_auto_notes(setting, sample, undecided))),
-        settings={"variant": lime.variant, "samples": len(sample.rows), "asked": "auto" if setting.auto else setting.samples,
-                  "design": design, **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family,
-                  "surrogate": fit.adjusted})
+        + (() if found.apart else tuple(_auto_notes(setting, sample, undecided)))
+        + log_odds.saturated(question, fit.weights, lime.explains),
+        calls=asked.calls_beside(question),
+        settings={**log_odds.settings(lime.explains), "variant": lime.variant, "samples": len(sample.rows),
+                  "asked": "auto" if setting.auto else setting.samples, "design": design,
+                  **asdict(setting.kernel), **asdict(setting.fitting), "used": fit.family, "surrogate": fit.adjusted})
 
 
 def _rarely_drawn(question: Question, sample: Sample, origin: Floats) -> list[str]:

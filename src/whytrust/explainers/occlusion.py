@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whytrust.core import check_weighable
+from whytrust.core import Floats, check_weighable
+from whytrust.explainers import log_odds
 from whytrust.explanation import Explanation
 from whytrust.question import Question
 
@@ -21,15 +22,27 @@ class Occlusion:
     repeats: int = 25
     """How often to draw each hidden part where the fill draws at random; fixed fills are asked once."""
 
+    explains: str = "score"
+    """The score as it comes, or "logit": the log-odds of the target, which do not saturate as a probability does."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be explained."""
+        log_odds.check_explains(self.explains)
+
     def __call__(self, question: Question, rng: np.random.Generator) -> Explanation:
         """d model calls, or d × repeats with a random fill; then with the standard error of the mean."""
         check_weighable(question.d)
         masks = ~np.eye(question.d, dtype=bool)
+        asked = log_odds.explained(question, self.explains)
         if question.parts.deterministic:
-            return Explanation.of(question, "occlusion", question.original[question.target] - question.score(masks, rng))
+            return self._told(question, asked, asked.original[asked.target] - asked.score(masks, rng))
         if not isinstance(self.repeats, int | np.integer) or self.repeats < 2:
             raise ValueError(f"repeats must be a whole number >= 2 where the fill draws at random, got {self.repeats!r}")
-        answers = question.score(np.repeat(masks, self.repeats, axis=0), rng).reshape(question.d, self.repeats)
-        drops = question.original[question.target] - answers
-        return Explanation.of(question, "occlusion", drops.mean(axis=1),
-                              standard_errors=drops.std(axis=1, ddof=1) / np.sqrt(self.repeats))
+        answers = asked.score(np.repeat(masks, self.repeats, axis=0), rng).reshape(question.d, self.repeats)
+        drops = asked.original[asked.target] - answers
+        return self._told(question, asked, drops.mean(axis=1), drops.std(axis=1, ddof=1) / np.sqrt(self.repeats))
+
+    def _told(self, question: Question, asked: Question, scores: Floats, errors: Floats | None = None) -> Explanation:
+        return Explanation.of(question, "occlusion", scores, standard_errors=errors, calls=asked.calls_beside(question),
+                              notes=log_odds.saturated(question, scores, self.explains),
+                              settings=log_odds.settings(self.explains))

@@ -95,7 +95,8 @@ def goal_of(name: str, explanation: Explanation) -> str:
 
 def unit_of(explanation: Explanation, question: Question) -> str:
     """"logit" where scores speak of that and the model's score is a probability; else nothing."""
-    return "logit" if explanation.settings.get("explains") == "logit" and question.model.output == "logit" else ""
+    return "logit" if explanation.settings.get("explains") == "logit" and question.model.gives_probabilities(
+        question.original) else ""
 
 
 def shuffled(judged: Judged, rng: np.random.Generator) -> Judged:

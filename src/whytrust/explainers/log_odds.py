@@ -1,0 +1,42 @@
+"""The logit for methods that only ask the model: log-odds of the target, which do not saturate as probabilities do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whytrust.core import Floats
+from whytrust.question import Question
+
+CERTAIN, SMALL = 0.999, 0.01
+"""A probability this near to 0 or 1, of which no part has a larger score than SMALL, is said to be saturated."""
+
+
+def check_explains(explains: str) -> None:
+    """Refuse what is neither the logit nor the score."""
+    if explains not in ("logit", "score"):
+        raise ValueError(f"explains must be 'logit' (the log-odds of the target) or 'score' (as it comes), got {explains!r}")
+
+
+def explained(question: Question, explains: str) -> Question:
+    """The question itself, or the same question about the log-odds of the model's probabilities."""
+    if explains == "score":
+        return question
+    if not question.model.gives_probabilities(question.original):
+        raise ValueError(f"explains='logit' needs probabilities, and {question.model.name} gives scores as they come; leave "
+                         "explains out, or say what they are with wt.model(…, output='probability' or 'logit')")
+    return question.of_log_odds()
+
+
+def settings(explains: str) -> dict[str, str]:
+    """What an explanation says of its unit."""
+    return {"explains": "logit"} if explains == "logit" else {}
+
+
+def saturated(question: Question, scores: Floats, explains: str) -> tuple[str, ...]:
+    """A note where a probability is so near to 0 or 1 that hiding parts hardly moves it."""
+    original = question.original
+    p, most = float(original[question.target]), float(np.abs(scores).max(initial=0.0))
+    if (explains == "logit" or not question.model.gives_probabilities(original) or 1 - CERTAIN < p < CERTAIN or most > SMALL):
+        return ()
+    return (f"The model is nearly certain (a probability of {p:.6g}), and no part has a score above {most:.1g}: a saturated "
+            "probability hides what matters. Pass explains='logit' to explain its log-odds.",)
