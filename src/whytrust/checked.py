@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,8 @@ class CheckedModel:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _scored(self, batch: Batch) -> Floats:
-        raw = self.guarded(lambda: self.function(self.prepared(batch)), batch)
+        prepared = self.prepared(batch)
+        raw = self.guarded(lambda: self.function(prepared), batch)
         return self._columns(self._array(raw, len(batch)))
 
     def __str__(self) -> str:
@@ -121,6 +122,11 @@ class CheckedModel:
         if shortcut is None:
             return None
         return lambda masks: self._columns(self._array(shortcut(masks), len(masks)))
+
+    def settled(self, given: Any) -> Self:
+        """The same model for floats in the units of these inputs, where its preprocess tells bytes from floats."""
+        offer = getattr(self.function, "settled", None)
+        return self if offer is None else replace(self, function=offer(given, self.preprocess))
 
     def asking(self) -> AbstractContextManager[None]:
         """Inside, one explanation asks batch after batch; what a framework must see to for each is seen to once."""
@@ -179,15 +185,18 @@ class CheckedModel:
 
     def prepared(self, batch: Batch) -> Batch:
         """What the model's function is given: the batch, or what `preprocess` makes of it."""
-        prepare = getattr(self.function, "prepare", None)  # a framework may know better how its own functions are called
-        return batch if self.preprocess is None else self.preprocess(batch) if prepare is None else prepare(
-            batch, self.preprocess)
+        preprocess, prepare = self.preprocess, getattr(self.function, "prepare", None)
+        if preprocess is None:
+            return batch
+        # A framework may know better how its own functions are called.
+        return blaming("preprocess", lambda: preprocess(batch) if prepare is None else prepare(batch, preprocess), batch,
+                       lambda error: self._hint(batch, error))
 
     def guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
         """What `ask` gives, or whatever it raises as one clear error about this batch."""
         try:
             return ask()
-        except Refused:
+        except (Refused, RanOut):
             raise
         except (Exception, SystemExit) as error:
             raise (RanOut if ran_out(error) else ValueError)(
@@ -409,6 +418,18 @@ class RawModel(DifferentiableModel):
         """The logit at which the label changes."""
         p = 0.5 if self.cutoff is None else self.cutoff
         return float(np.log(p / (1 - p)))
+
+
+def blaming(who: str, ask: Callable[[], Any], batch: Batch, hint: Callable[[BaseException], str] = lambda error: "") -> Any:
+    """What `ask` gives, or what it raises as one clear error about who raised it on this batch."""
+    try:
+        return ask()
+    except (Refused, RanOut):
+        raise
+    except (Exception, SystemExit) as error:
+        raise (RanOut if ran_out(error) else Refused)(
+            f"{who} raised {type(error).__name__}: {' '.join(str(error).split())} on a batch of {len(batch)} inputs ("
+            f"{_kind(batch)}); it must accept such a batch and return what the model takes{hint(error)}") from error
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -210,7 +210,7 @@ class Centre(nn.Module):
         self.drop = nn.Dropout(0.5)
 
     def forward(self, inputs):
-        return self.drop((inputs - 127) / 128)
+        return self.drop((1.0 * inputs - 127) / 128)  # 1.0: bytes wrap around
 
 
 def test_a_preprocess_that_is_a_module_gets_tensors_in_eval_mode():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from whytrust.attacks import prepare
-from whytrust.attacks.ball import check_whole, norms, settle_bounds, span_of
+from whytrust.attacks.ball import Bounds, check_whole, norms, settle_bounds, span_of
 from whytrust.attacks.engine import Found, Item, Method, OnCalls, Pursuit, batch_size_for, reached
 from whytrust.attacks.result import Attacked, Outcome
 from whytrust.checked import CheckedModel, DifferentiableModel
@@ -32,8 +32,7 @@ def run(method: Method, model: CheckedModel, inputs: Any, targets: Any, seed: in
         check_whole("batch_size", batch_size)
     if method.seeks_truth and targets is None:
         raise ValueError(f"{type(method).__name__} moves inputs towards their true labels; pass them as targets, one each")
-    with model.asking():
-        return work(inputs, targets, inside, ids)
+    return work(inputs, targets, inside, ids)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,14 @@ class _Work:
                     clean[i] = prepare.floats(array, bounds)
                 except ValueError as error:
                     self.errors[i] = error
+        self._raise_if_all(n)
+        # Inputs of bytes are attacked as floats, which must mean the same grey levels to the model.
+        model = self.model.settled(max((a for i in clean if (a := given[i]) is not None), key=lambda a: float(a.max()))[None])
+        with model.asking():
+            return replace(self, model=model)._attacked(clean, targets, inside, known, n, bounds)
+
+    def _attacked(self, clean: dict[int, Floats], targets: Any, inside: Any, known: list[Any], n: int,
+                  bounds: Bounds) -> Attacked:
         items = self._items(clean, targets, inside, known, n)
         outcomes: dict[int, Outcome] = {}
         passes = 0

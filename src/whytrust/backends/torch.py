@@ -3,14 +3,20 @@
 How arrays become tensors. They go where the module's parameters are, and become floats of the parameters' type (float32 for a
 module without any; bytes of an image too). Whole numbers stay whole (int64) where the first layer with parameters is an
 Embedding: they are token ids. A `preprocess` that returns an int32 or int64 tensor means it, whatever the first layer is.
+
+How arrays become tensors for a `preprocess` that is a torch module. Bytes stay bytes (uint8), because transforms such as
+torchvision's scale bytes to 0–1 and leave floats alone; all other numbers become floats. Gradients and attacks work on floats,
+also for an image of bytes: where `preprocess` makes of bytes what it makes of the same values divided by 255, floats that count
+grey levels are divided by 255 first.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -21,14 +27,18 @@ from whytrust.backends.torch_backward import follow
 from whytrust.backends.torch_cuts import Pull, Tail, as_array, cut, find_layer, says_where
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
 from whytrust.backends.torch_modes import evaluating
-from whytrust.checked import Refused, RefusedKind
-from whytrust.core import Batch, Floats, need
+from whytrust.checked import Refused, RefusedKind, blaming
+from whytrust.core import Batch, Floats, generator, need
 
 OPTIONS = ("device", "fast")
 Preprocess = Callable[[Any], Any]
 """What is done to a batch before the module has it."""
 SAME_INPUTS = 1e-3
 """How far, in parts of their scale, what `preprocess` makes of integers may lie from what it makes of the same floats."""
+LEVELS = 255.0
+"""The largest byte: transforms that scale bytes map it to 1."""
+GREY_LEVELS = 2.0
+"""An image of floats with a value above this counts grey levels up to 255; others go from 0 to 1, give or take some noise."""
 
 
 def accepts(obj: Any) -> bool:
@@ -67,9 +77,11 @@ class TorchScores:
     device: str | None = None
     fast: bool | str = False
     rule: str | None = None  # of the backward pass, where it is not the derivative
+    levels: float | None = None  # what stands for 1 in images of floats: 255, or 1; None: by the values of each image
     _copy: FastCopy | None = field(init=False, repr=False, default=None)
     _laid: dict[str, bool] = field(init=False, repr=False, default_factory=dict)  # may images come as they lie in memory?
     _found: tuple[int, Any] = field(init=False, repr=False, default=(0, None))  # a thread that is asking, and what it found
+    _scaling: dict[str, Any] = field(init=False, repr=False, default_factory=dict)  # a preprocess, and whether it scales bytes
 
     def __post_init__(self) -> None:
         """Make room for the fast copy; it is built at the first call."""
@@ -138,14 +150,41 @@ class TorchScores:
         return in_order if wrong else outputs
 
     def prepare(self, batch: Batch, preprocess: Preprocess) -> Any:
-        """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor of floats."""
+        """What the module is to be fed: a function gets the batch as it is, a torch module gets it as a tensor."""
         torch = need("torch", "torch")
-        if not isinstance(preprocess, torch.nn.Module):
+        if not _takes_tensors(preprocess):
             made = preprocess(batch)
             arrays = isinstance(made, np.ndarray) and isinstance(batch, np.ndarray)
             return Fresh(made) if arrays and not np.may_share_memory(made, batch) else made
-        with evaluating(preprocess), torch.no_grad():
-            return preprocess(self._floats(batch))
+        with _evaluating(preprocess), torch.no_grad():
+            if _dtype_of(batch) != np.uint8:
+                return preprocess(self._in_units(self._floats(batch), preprocess))
+            if self._scales(batch, preprocess) is None:
+                warnings.warn("preprocess makes other numbers of bytes than of the same values as floats, from 0 to 255 or "
+                              "from 0 to 1: bytes may wrap around in it, as in x - 127; begin with x.float() if that is not "
+                              "meant",
+                              stacklevel=2)
+            return preprocess(_bytes_tensor(batch).to(self.home))
+
+    def settled(self, given: Any, preprocess: Preprocess | None) -> TorchScores:
+        """The same module for floats in the units of these inputs, however far noise or a path from a baseline takes them."""
+        if preprocess is None or not _takes_tensors(preprocess) or not len(given):
+            return self
+        array = given.detach().cpu().numpy() if hasattr(given, "detach") else np.asarray(given)
+        if array.dtype.kind not in "biuf" or array.ndim < 3:
+            return self
+        if array.dtype == np.uint8 and self._scales(array, preprocess) is None:
+            raise Refused("preprocess must do the same to bytes and to floats, from 0 to 255 or from 0 to 1, for gradients, "
+                          "and does not: bytes may wrap around in it, as in x - 127; begin with x.float()")
+        whole = array.dtype.kind in "iu"
+        return self._alike(levels=LEVELS if whole or float(array.max(initial=0)) > GREY_LEVELS else 1.0)
+
+    def _alike(self, **changes: Any) -> TorchScores:
+        """The same module, asked in another way; what is found out of the module holds for both."""
+        other = replace(self, **changes)
+        for name in ("_laid", "_scaling", "_copy"):
+            object.__setattr__(other, name, getattr(self, name))
+        return other
 
     def pullback(self, batch: Batch, preprocess: Preprocess | None = None) -> tuple[Floats, Pull]:
         """(outputs, pull): `pull(weights)` is the gradient of (weights * outputs).sum() with respect to the batch.
@@ -175,9 +214,7 @@ class TorchScores:
 
     def ruled(self, rule: str) -> TorchScores:
         """The same module with another backward pass."""
-        other = replace(self, rule=rule)
-        object.__setattr__(other, "_laid", self._laid)  # what is found out of the module holds for both
-        return other
+        return self._alike(rule=rule)
 
     def cut(self, at: str | None, batch: Batch,
             preprocess: Preprocess | None) -> tuple[Floats, Tail | TorchScores, dict[str, Any]]:
@@ -185,7 +222,8 @@ class TorchScores:
         torch = need("torch", "torch")
         modules = tuple(m for m in (self.module, preprocess) if isinstance(m, torch.nn.Module))
         with evaluating(*modules), torch.no_grad():
-            prepared = self._inputs(batch if preprocess is None else self.prepare(batch, preprocess)).contiguous()
+            made = batch if preprocess is None else blaming("preprocess", lambda: self.prepare(batch, preprocess), batch)
+            prepared = self._inputs(made).contiguous()
         if at is None and says_where(preprocess) and prepared.ndim == 3:
             seconds, hertz = preprocess.coordinates(*prepared.shape[1:])  # type: ignore[union-attr]
             return as_array(prepared)[0], self, {"layer": "preprocess", "seconds": seconds, "hertz": hertz,
@@ -245,6 +283,8 @@ class TorchScores:
 
     def _preprocessed(self, inputs: Any, preprocess: Preprocess, batch: Batch) -> Any:
         torch = need("torch", "torch")
+        if _takes_tensors(preprocess):
+            inputs = (self.settled(batch, preprocess) if _dtype_of(batch) == np.uint8 else self)._in_units(inputs, preprocess)
         must = ("preprocess must work on torch tensors for gradients, as (x - 127.0) / 128 does; write it so, "
                 "or put it into the module: ")
         try:
@@ -257,7 +297,7 @@ class TorchScores:
         # Bytes wrap around in numpy (np.uint8(3) - 127 is 132) and not in torch: then scores and gradients have two functions.
         # Of floats, one comparison tells whether tensors are treated as arrays are.
         unsure = isinstance(batch, np.ndarray) and (batch.dtype.kind in "iu" or not self._laid.get("followed", False))
-        if unsure and not isinstance(preprocess, torch.nn.Module):
+        if unsure and not _takes_tensors(preprocess):
             made = preprocess(batch.copy())
             asked = as_array(made) if isinstance(made, torch.Tensor) else np.asarray(made, dtype=np.float64)
             followed = as_array(prepared)
@@ -268,6 +308,44 @@ class TorchScores:
                               "functions, as std, differ between numpy and torch")
         self._laid["followed"] = True
         return prepared
+
+    def _in_units(self, floats: Any, preprocess: Preprocess) -> Any:
+        """Images of floats as a preprocess wants them: those in grey levels go from 0 to 1, where it would scale bytes so."""
+        torch = need("torch", "torch")
+        if floats.ndim < 3 or self.levels == 1 or not len(floats):
+            return floats
+        grey = floats.detach().flatten(1).amax(1) > GREY_LEVELS
+        grey = torch.ones_like(grey) if self.levels is not None else grey
+        if not grey.any() or not self._scales(floats, preprocess):
+            return floats
+        ones = torch.ones(len(floats), dtype=floats.dtype, device=floats.device)
+        return floats / torch.where(grey, LEVELS * ones, ones).reshape(-1, *[1] * (floats.ndim - 1))
+
+    def _scales(self, batch: Any, preprocess: Preprocess) -> bool | None:
+        """Does a preprocess make of bytes what it makes of the same values divided by 255? None: nor of them as they are.
+
+        Found out once, on noise shaped like an input. What lies within one grey level is the same: a resized image of bytes is
+        rounded to bytes. A preprocess that fails on bytes or on floats does not scale; it fails by itself where it is used.
+        """
+        torch = need("torch", "torch")
+        key = (tuple(batch.shape[1:]), preprocess)
+        if self._scaling.get("tried") != key:
+            noise = torch.from_numpy(generator(0, "bytes").integers(0, 256, (1, *batch.shape[1:]), dtype=np.uint8))
+            noise, kind = noise.to(self.home), torch.float64 if self._dtype == torch.float64 else torch.float32
+            made = []
+            with _evaluating(preprocess), torch.no_grad():
+                for inputs in (noise, *(noise.to(kind) / unit + more for unit in (1.0, LEVELS) for more in (0.0, 1 / unit))):
+                    try:
+                        made.append(torch.as_tensor(preprocess(inputs)).detach().double())
+                    except Exception:  # whatever a user's module may raise
+                        made.append(None)
+            of_bytes, as_they_are, one_up, divided, one_up_divided = made
+            same = _within_a_level(of_bytes, as_they_are, one_up)
+            scales = not same and _within_a_level(of_bytes, divided, one_up_divided)
+            known = of_bytes is not None and (as_they_are is not None or divided is not None)
+            self._scaling.update(tried=key, scales=bool(scales) if same or scales or not known else None)
+        found: bool | None = self._scaling["scales"]
+        return found
 
 
 def scores_of(output: Any) -> Any:
@@ -285,6 +363,36 @@ def scores_of(output: Any) -> Any:
         raise TypeError("a torch module must return a tensor of real scores, something with logits, a dict with one tensor, "
                         f"or a tuple that begins with a tensor; got {_what(output)}")
     return found
+
+
+def _takes_tensors(preprocess: Any) -> bool:
+    """Is this preprocess a torch module, or one that wants tensors as such a module does?"""
+    return isinstance(preprocess, need("torch", "torch").nn.Module) or bool(getattr(preprocess, "takes_tensors", False))
+
+
+def _evaluating(preprocess: Any) -> AbstractContextManager[None]:
+    return evaluating(preprocess) if hasattr(preprocess, "modules") else nullcontext()
+
+
+def _dtype_of(batch: Any) -> Any:
+    """The type of an array's or a tensor's numbers as numpy calls it; None where it has none."""
+    kind = getattr(batch, "dtype", None)
+    return np.uint8 if str(kind) in ("torch.uint8", "uint8") else kind
+
+
+def _bytes_tensor(batch: Any) -> Any:
+    """A copy of a batch of bytes, as a tensor of bytes."""
+    torch = need("torch", "torch")
+    return batch.detach().clone() if isinstance(batch, torch.Tensor) else torch.from_numpy(np.array(batch, order="C"))
+
+
+def _within_a_level(made: Any, other: Any, one_up: Any) -> bool:
+    """Do two inputs lie no further apart than one grey level more would move the second?"""
+    if made is None or other is None or one_up is None or not made.shape == other.shape == one_up.shape:
+        return False
+    level = float((one_up - other).abs().max()) if other.numel() else 0.0
+    near = level + SAME_INPUTS * float(other.abs().max() if other.numel() else 0.0)
+    return bool((made - other).abs().max() <= near) if other.numel() else True
 
 
 def _tensors(module: Any) -> Iterator[Any]:

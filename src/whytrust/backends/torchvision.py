@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from whytrust.core import Batch, MissingExtra, need
+from whytrust.core import Batch, MissingExtra
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Images as arrays (n, H, W, channels) -> the batch a net was trained on: resized, cropped, normalised by its weights."""
+    """Images as tensors (n, H, W, channels) -> the batch a net was trained on: resized, cropped, normalised by its weights.
+
+    It gets tensors as a torch module does: bytes as bytes, which the weights' transforms scale to 0–1, and floats from 0 to 1.
+    """
 
     transforms: Any
+    takes_tensors: ClassVar[bool] = True
 
     def __call__(self, batch: Batch) -> Any:
         """A tensor with channels first; grey images get three equal channels, as ImageNet's nets expect."""
-        torch = need("torch", "torch")
-        images = batch if hasattr(batch, "detach") else torch.from_numpy(np.ascontiguousarray(batch))
-        images = images[..., None] if images.ndim == 3 else images
-        if images.is_floating_point() and float(images.max()) > 1:
-            images = images / 255  # what the weights' transforms do to bytes, they do not do to floats
+        images = batch[..., None] if batch.ndim == 3 else batch
         return self.transforms(images[..., :3].movedim(-1, 1).expand(-1, 3, -1, -1))
 
 

@@ -66,6 +66,7 @@ class Spot:
             if cut is not None:
                 return cls(question, cut.tail, cut.values[None], seed, name, cut)
         own = question.once("numbers", lambda: _numbers(question, name)[None])
+        asked = asked.settled(question.input)
         spot = cls(question, asked, own, seed, name)
         question.once("whole numbers", spot._check_whole_numbers)
         return spot if dials is None else replace(
@@ -282,8 +283,9 @@ class Spot:
     def _check_whole_numbers(self) -> None:
         """Gradients are taken at floats: a preprocessing in which bytes wrap around would be explained at another place."""
         given, preprocess = self.question.input, self.question.model.preprocess
-        if preprocess is None or getattr(given, "dtype", np.dtype(float)).kind not in "iu" or hasattr(preprocess, "forward"):
-            return  # a torch module gets floats in any case
+        of_tensors = hasattr(preprocess, "forward") or getattr(preprocess, "takes_tensors", False)
+        if preprocess is None or getattr(given, "dtype", np.dtype(float)).kind not in "iu" or of_tensors:
+            return  # what a torch module makes of bytes, the model itself finds out
         whole = _array(preprocess(given))
         try:
             halved = self.own.astype(np.float32)  # faster, where it holds the whole numbers

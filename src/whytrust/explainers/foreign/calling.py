@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from whytrust.backends.torch import Fresh
 from whytrust.backends.torch_modes import evaluating
 from whytrust.core import Batch, MissingExtra
 from whytrust.question import Question
@@ -29,7 +30,8 @@ def taken_by_source(question: Question) -> Batch:
     batch = question.input
     if question.model.preprocess is None:
         return batch
-    made = question.model.preprocess(batch)
+    prepared: Any = question.model.prepared(batch)
+    made: Any = prepared.array if isinstance(prepared, Fresh) else prepared
     if hasattr(made, "contiguous"):
         return made.contiguous()
     return np.ascontiguousarray(made) if isinstance(made, np.ndarray) else made
