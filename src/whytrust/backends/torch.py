@@ -229,8 +229,13 @@ class TorchScores:
             return as_array(prepared)[0], self, {"layer": "preprocess", "seconds": seconds, "hertz": hertz,
                                                  "seen": tuple(prepared.shape[1:])}
         repeats = [1] * (prepared.ndim - 1)
+
+        def followed() -> tuple[Any, Any]:
+            leaf = prepared.detach().clone().requires_grad_()
+            return leaf, scores_of(self.module(leaf.clone()))  # layers that work in place refuse a leaf
+
         return cut(self.module, at, lambda n: scores_of(self.module(prepared.repeat(n, *repeats))), modules,
-                   seen=tuple(prepared.shape[1:]))
+                   seen=tuple(prepared.shape[1:]), followed=followed if prepared.is_floating_point() else None)
 
     @property
     def home(self) -> Any:

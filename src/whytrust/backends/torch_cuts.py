@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -22,8 +23,20 @@ from whytrust.core import Floats, need
 
 LAST_CONVOLUTION = "last convolution"
 """Stands for the last convolution that a forward pass meets and whose output still has places."""
+LAST_MAP = "last feature map"
+"""Stands for the last layer whose output has places and through which everything flows from the input to the scores."""
+POOLS = ("Pool", "Mean", "Upsample")
+"""In the names of autograd's nodes: these make another size of a feature map, and no new features."""
+SHAPES = ("View", "Squeeze", "Reshape", "Permute", "Transpose", "Clone", "Alias")
+"""In the names of autograd's nodes: these give the same values in another shape."""
+FEATURES = ("Conv", "Mm", "Linear")
+"""In the names of autograd's nodes: these have weights."""
+NAMED = 5
+"""Candidates that a refusal lists."""
 Run = Callable[[int], Any]
 """A net's scores for n copies of one input, as a tensor."""
+Follow = Callable[[], tuple[Any, Any]]
+"""(the net's input as a leaf of autograd's graph, the scores that are made of it)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +84,13 @@ class Tail:
         """The rest, cut once more."""
         given = self._tensor(values)
         repeats = [1] * (given.ndim - 1)
+
+        def followed() -> tuple[Any, Any]:
+            leaf = given.clone().requires_grad_()
+            return leaf, self._outputs(leaf)
+
         return cut(self.module, at, lambda n: self._outputs(given.repeat(n, *repeats)), self.modules, self.most,
-                   tuple(given.shape[1:]))
+                   tuple(given.shape[1:]), followed)
 
     def _tensor(self, values: Floats) -> Any:
         torch = need("torch", "torch")
@@ -89,9 +107,15 @@ class Tail:
 
 
 def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
-        most: int | None = None, seen: tuple[int, ...] = ()) -> tuple[Floats, Tail, dict[str, Any]]:
+        most: int | None = None, seen: tuple[int, ...] = (), followed: Follow | None = None,
+        ) -> tuple[Floats, Tail, dict[str, Any]]:
     """(what the layer gives for the input, the rest of the net, where the values lie in the input)."""
-    name = _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at)
+    if at == LAST_MAP:
+        if followed is None:
+            raise Refused("Grad-CAM looks at feature maps with places, and this model has none; use another method")
+        name = _last_map(module, followed, modules)
+    else:
+        name = _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at)
     layer, outputs = dict(module.named_modules())[name], []
 
     def keep(_layer: Any, output: Any) -> None:
@@ -196,6 +220,130 @@ def _last_convolution(module: Any, run: Run, modules: tuple[Any, ...]) -> str:
         raise Refused(f"{type(module).__name__} must have a convolution (a module of torch.nn, used once) for Grad-CAM, and "
                          "a forward pass met none; name a layer with layer=…, or use another method")
     return placed[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """What a layer gave in a forward pass, and where that stands in autograd's graph."""
+
+    name: str
+    output: Any
+    node: Any
+
+
+def _last_map(module: Any, followed: Follow, modules: tuple[Any, ...]) -> str:
+    """The last layer whose output is a feature map and through which everything flows: what feeds the pooling of most nets.
+
+    A layer in one of several branches, in a shortcut or before a residual sum sees a part of what the scores are made of. What
+    a pooling gives is passed over for what it is given. Of a transformer's tokens, those of places must still matter: where a
+    class token alone is read, the last layer before that has them.
+    """
+    torch = need("torch", "torch")
+    met, calls = [], Counter[Any]()
+    names = {layer: name for name, layer in module.named_modules() if name}
+
+    def see(layer: Any, output: Any) -> None:
+        calls[layer] += 1
+        if isinstance(output, torch.Tensor) and output.is_floating_point() and output.grad_fn is not None and len(output) == 1:
+            met.append((layer, _Met(names[layer], output, output.grad_fn)))
+
+    with evaluating(*modules), torch.inference_mode(False), torch.enable_grad(), _watched(list(names), see):
+        leaf, scores = followed()
+        maps = _of_one_kind([one for layer, one in met if calls[layer] == 1], leaf)
+        start = _node_of(leaf)
+        idle = False  # tokens that come later do not matter: then the projection of the patches is no choice either
+        for one in reversed(maps):
+            if _is_pooled(one.node) or _reaches(scores.grad_fn, start, one.node):
+                continue
+            tokens = one.output.ndim == 3 and leaf.ndim == 4
+            if not tokens and idle:
+                break
+            if not tokens or _tokens_matter(one.output, scores, leaf):
+                return one.name
+            idle = True
+    listed = ", ".join(repr(one.name) for one in maps[-NAMED:])
+    raise Refused(f"{type(module).__name__} must have a layer with a feature map through which everything flows, and which it "
+                  "uses once, for Grad-CAM, and a forward pass met none; "
+                  + (f"name the layer to look at with layer=…, such as one of {listed}" if maps else
+                     "name a layer with layer=…, or use another method"))
+
+
+def _of_one_kind(met: list[_Met], leaf: Any) -> list[_Met]:
+    """The feature maps among outputs: (1, channels, *places), of an image also tokens (1, tokens, channels).
+
+    Of a sound, which may become a spectrogram in the net, those with most axes; in time alone only what follows a convolution.
+    """
+    found = [one for one in met if _has_places(one, leaf) and _follows(one.node, FEATURES)]
+    if leaf.ndim == 4:
+        return found
+    most = max((one.output.ndim for one in found), default=0)
+    return [one for one in found if one.output.ndim == most and (most > 3 or _follows(one.node, ("Conv",)))]
+
+
+def _has_places(one: _Met, leaf: Any) -> bool:
+    shape = tuple(one.output.shape)
+    if leaf.ndim == 4 and len(shape) == 3:
+        return shape[2] > 1 and grid_of_tokens(shape[1], tuple(leaf.shape[2:])) is not None
+    if len(shape) < 3 or len(shape) > 5 or one.output.shape[2:].numel() < 2:
+        return False
+    if len(shape) == 4 and leaf.ndim == 4:  # channels may also come last, as in Swin: then (height, width) stand before them
+        first, last = (abs(np.log(a / b * leaf.shape[3] / leaf.shape[2])) for a, b in (shape[1:3], shape[2:]))
+        return not (first < 0.5 and last > 1)
+    return True
+
+
+def grid_of_tokens(tokens: int, size: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(height, width, tokens before the first place) of a transformer's tokens for an image of that size; None where they
+    form no grid of its shape. Tokens of no place (of the class, registers) come first, and there are few of them."""
+    for extra in range(min(9, tokens - 3)):
+        high = round(float(np.sqrt((tokens - extra) * size[0] / size[1])))
+        wide = (tokens - extra) // max(high, 1)
+        if high > 0 and high * wide == tokens - extra and high * size[1] == wide * size[0]:
+            return high, wide, extra
+    return None
+
+
+def _tokens_matter(tokens: Any, scores: Any, leaf: Any) -> bool:
+    """Do the scores depend on tokens of places at this layer?"""
+    torch = need("torch", "torch")
+    grid = grid_of_tokens(tokens.shape[1], tuple(leaf.shape[2:]))
+    weights = torch.linspace(1, 2, scores.numel(), dtype=scores.dtype, device=scores.device).reshape(scores.shape)
+    (gradient,) = torch.autograd.grad(scores, tokens, weights, retain_graph=True, allow_unused=True)
+    return grid is not None and gradient is not None and bool(gradient[:, grid[2]:].any())
+
+
+def _is_pooled(node: Any) -> bool:
+    """Does a pooling give this, reshaped or not?"""
+    while any(kind in node.name() for kind in SHAPES):
+        node = node.next_functions[0][0]
+    return any(kind in node.name() for kind in POOLS)
+
+
+def _node_of(leaf: Any) -> Any:
+    """Where autograd adds up a leaf's gradient."""
+    return leaf.view_as(leaf).grad_fn.next_functions[0][0]
+
+
+def _reaches(start: Any, end: Any, without: Any) -> bool:
+    """Does a path lead from the scores back to the input that does not go through a node?"""
+    return any(node is end for node in _ancestors(start, without))
+
+
+def _follows(node: Any, kinds: tuple[str, ...]) -> bool:
+    """Is something of one of these kinds done to the input before this node, or by it?"""
+    return any(kind in before.name() for before in _ancestors(node) for kind in kinds)
+
+
+def _ancestors(start: Any, without: Any = None) -> Iterator[Any]:
+    """The nodes of autograd's graph behind one, itself first; what lies behind `without` alone is left out."""
+    seen, waiting = set(), [start]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node is without or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        waiting += [before for before, _ in node.next_functions]
 
 
 def _run_once(layers: list[Any], see: Callable[[Any, Any], None], run: Run, modules: tuple[Any, ...]) -> None:

@@ -35,7 +35,8 @@ def add_to(commands: Any) -> None:
     explain.add_argument("--noise", type=float, help="smoothing: the noise's standard deviation, as a share of the range")
     explain.add_argument("--sigma", type=float, help="smoothing: the same in the input's own units")
     explain.add_argument("--pooling", choices=("mean", "mean_abs", "mean_pos", "sum", "signed_max"), help="from a map to parts")
-    explain.add_argument("--layer", help="grad_cam: the layer to look at (default: the last convolution)")
+    explain.add_argument("--layer", help="grad_cam: the layer to look at (default: the last feature map that everything flows "
+                                         "through)")
     explain.add_argument("--explains", choices=("logit", "score"), help="the log-odds, before a softmax, or the score after it")
     explain.add_argument("--fill", help="what hidden parts show, such as segment_mean, blur, black, zero, [MASK]")
     explain.add_argument("--variant", choices=("paper", "reference"), help="LIME as its paper, or as the lime package, has it")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from whytrust.backends.torch_cuts import LAST_MAP, grid_of_tokens
 from whytrust.checked import Cut
 from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import enlarged
 from whytrust.explainers.spots import Spot
-
-LAST_CONVOLUTION = "last convolution"
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,9 @@ class GradCam:
     """Where do the features of a layer speak for the target? (Selvaraju et al. 2017)
 
     Each feature map is weighted by its mean gradient, the sum is cut at 0 and enlarged to the input. `layer` is a layer's name;
-    without it the last convolution is taken. The map is as coarse as the layer: its smooth blobs hide that it knows no detail,
-    and where the mean gradient of a map is not what acts at each place, it points beside.
+    without it the last feature map is taken through which everything flows, which feeds the pooling of most nets; a
+    transformer's tokens are laid out as the image is. The map is as coarse as the layer: its smooth blobs hide that it knows no
+    detail, and where the mean gradient of a map is not what acts at each place, it points beside.
     """
 
     layer: str | None = None
@@ -50,14 +50,16 @@ class GradCam:
         """The map as large as the layer's."""
         own = self._cut_once(spot)
         cut = own if np.may_share_memory(value, spot.own) else spot.model.cut(value[None], own.layer)
-        if cut.values.ndim != 1 + len(spot.places):
+        shown = _laid_out(cut) if len(spot.places) == 2 else None
+        if shown is None and cut.values.ndim != 1 + len(spot.places):
             wanted = "places" if len(spot.places) == 1 else "height, width"
             raise ValueError(f"{self.name} needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
                              f"{cut.values.shape}; name a convolution with layer=…")
         spot.question.count(1 + (cut is not own))
         _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
-        map = self.combined(gradient[0], cut.values)
-        return map.T if self._turned(spot, cut) else map
+        turned = cut.values if shown is None else shown(cut.values)
+        map = self.combined(gradient[0] if shown is None else shown(gradient[0]), turned)
+        return map.T if self._turned(spot, cut, turned.shape[1:]) else map
 
     def combined(self, gradient: Floats, values: Floats) -> Floats:
         """One number a place of the layer, from (channels, *places) gradients and values."""
@@ -83,18 +85,18 @@ class GradCam:
     def _cut_once(self, spot: Spot) -> Cut:
         """The cut at the input itself: it says which layer is meant, and what the net sees."""
         def made() -> Cut:
-            spot.question.count(1 + (self.layer is None))  # the last convolution is looked for in a pass of its own
-            return spot.model.cut(spot.own.copy(), LAST_CONVOLUTION if self.layer is None else self.layer)
+            spot.question.count(1 + (self.layer is None))  # the last feature map is looked for in a pass of its own
+            return spot.model.cut(spot.own.copy(), LAST_MAP if self.layer is None else self.layer)
 
         return spot.question.once(f"grad_cam {self.layer} {type(spot.model).__name__}", made)
 
-    def _turned(self, spot: Spot, cut: Cut) -> bool:
+    def _turned(self, spot: Spot, cut: Cut, found: tuple[int, ...]) -> bool:
         """Does the net see the two axes of the input the other way round?"""
         if len(spot.places) != 2:
             return False
         if cut.seen[-2:] == spot.places[::-1] != spot.places:
             return True
-        (high, wide), (tall, broad) = spot.places, cut.values.shape[1:]
+        (high, wide), (tall, broad) = spot.places, found
         shape, own = np.log(tall / broad), np.log(high / wide)
         return bool(abs(shape + own) + 0.1 < abs(shape - own))
 
@@ -114,6 +116,18 @@ class LinearApproximation(GradCam):
     def combined(self, gradient: Floats, values: Floats) -> Floats:
         """Σ gradient · value over channels."""
         return np.asarray((gradient * values).sum(axis=0))
+
+
+def _laid_out(cut: Cut) -> Callable[[Floats], Floats] | None:
+    """From a transformer's (tokens, channels) to (channels, height, width), without tokens of no place; None where the layer
+    gives no tokens of an image."""
+    if cut.values.ndim != 2 or len(cut.seen) != 3:
+        return None
+    grid = grid_of_tokens(len(cut.values), cut.seen[1:])
+    if grid is None:
+        return None
+    high, wide, extra = grid
+    return lambda values: np.asarray(values[extra:].T.reshape(-1, high, wide))
 
 
 def _times(shape: tuple[int, ...]) -> str:
