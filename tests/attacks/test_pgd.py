@@ -31,6 +31,58 @@ def test_every_step_is_captums(norm, targeted, bounds):
     assert np.abs(ours.adversarial - BATCH).max() > step  # the claim is not empty
 
 
+@pytest.mark.parametrize("targeted", [True, False])
+def test_the_cross_entropy_of_floats_is_captums_on_a_net_that_saturates(targeted):
+    """Logits hundreds apart: the softmax is 0 or 1 in 32 bits, the cross-entropy has no slope left, and captum stops there."""
+    net, batch = small_net().float(), BATCH.astype(np.float32)
+    with torch.no_grad():
+        net[-1].weight *= 3000
+        net[-1].bias *= 3000
+        logits = net(torch.from_numpy(batch))
+    labels = logits.argmax(1)
+    goals = (labels + 1) % 4 if targeted else labels
+    peer = CaptumPGD(net, torch.nn.CrossEntropyLoss(reduction="none"))
+    peer.fgsm.zero_thresh = 0
+    theirs = peer.perturb(torch.from_numpy(batch), 0.3, 0.02, 40, goals, targeted=targeted).numpy()
+    given = {"epsilon": 0.3, "step": 0.02, "iterations": 40, "units": "input", "bounds": None, "stop": "never"}
+    model, asked = wt.model(net, output="logit"), goals.numpy() if targeted else None
+    ours = PGD(**given, loss="cross_entropy")(model, batch, asked)
+    np.testing.assert_allclose(np.stack(ours.adversarial), theirs, atol=1e-5)
+    stronger = PGD(**given)(model, batch, asked)
+    moved, further = (np.abs(np.stack(found.adversarial) - batch).max(axis=(1, 2, 3)) for found in (ours, stronger))
+    assert (moved < further).any()  # −log p is followed where the cross-entropy is flat
+    assert (ours.margins < stronger.margins).any()
+    if not targeted:
+        assert not moved.any()
+
+
+def test_the_cross_entropy_is_the_usual_loss_where_nothing_saturates():
+    model = wt.model(small_net(), output="logit")
+    given = {"epsilon": 0.1, "step": 0.02, "iterations": 8, "units": "input", "bounds": None, "stop": "never"}
+    for targets in (None, "random"):
+        a, b = (PGD(**given, loss=loss)(model, BATCH, targets).adversarial for loss in ("cross_entropy", "log_probability"))
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_one_logit_of_two_classes_has_the_same_cross_entropy():
+    weights = np.random.default_rng(0).normal(size=(1, 9))
+    net = torch.nn.Linear(9, 1, bias=False).double()
+    with torch.no_grad():
+        net.weight.copy_(torch.from_numpy(weights))
+    found = PGD(epsilon=0.3, step=0.1, units="input", bounds=None, stop="never", iterations=5, loss="cross_entropy")(
+        wt.model(net, output="logit"), np.full((1, 9), 0.1))
+    away = -1 if weights.sum() > 0 else 1
+    np.testing.assert_allclose(found[0], 0.1 + 0.3 * away * np.sign(weights[0]), atol=1e-12)
+
+
+def test_the_cross_entropy_of_probabilities_is_refused():
+    net = torch.nn.Sequential(torch.nn.Linear(9, 3), torch.nn.Softmax(1))
+    with pytest.raises(ValueError, match="must be given logits"):
+        PGD(loss="cross_entropy")(wt.model(net, output="probability"), np.zeros((1, 9), dtype=np.float32))
+    with pytest.raises(ValueError, match="loss must be"):
+        PGD(loss="hinge")
+
+
 def test_a_mask_confines_it_as_captums_does():
     net = small_net()
     labels = net(torch.from_numpy(BATCH)).argmax(1)

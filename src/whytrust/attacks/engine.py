@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.attacks.ball import Ball, Bounds, Inside
-from whytrust.checked import RawModel
+from whytrust.checked import RawModel, Refused
 from whytrust.core import Floats
 
 OnCalls = Callable[[int], None]
@@ -167,6 +167,20 @@ def reached(model: RawModel, scores: Floats, goals: NDArray[np.intp], towards: N
     return np.asarray(right)
 
 
+def cross_entropy_slopes(model: RawModel, scores: Floats, goals: NDArray[np.intp]) -> Floats:
+    """The derivative of the cross-entropy of logits in floats of 32 bits: 0 where the softmax is 0 or 1 to within rounding."""
+    if model.link == "probability":
+        raise Refused(f"loss='cross_entropy' must be given logits, {model.name} returns probabilities; pass the net without "
+                      "its softmax as wt.model(net, output='logit'), or leave loss out")
+    logits = scores.astype(np.float32)
+    if scores.shape[1] == 1:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    slopes = np.exp(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+    slopes[np.arange(len(slopes)), goals] -= 1
+    return np.asarray(slopes[:, -scores.shape[1]:], dtype=np.float64)
+
+
 @dataclass
 class Pursuit:
     """One method at work on inputs of one shape."""
@@ -235,6 +249,8 @@ class Pursuit:
 
         def weights(scores: Floats) -> Floats:
             way = np.where(towards, 1.0, -1.0)[:, None]
+            if getattr(self.method, "loss", "") == "cross_entropy":
+                return cross_entropy_slopes(self.model, scores, goals) * way
             if self.model.link != "probability":
                 sign = self.model.toward(scores, goals)
                 if scores.shape[1] == 1:

@@ -34,6 +34,10 @@ class PGD:
     stop="success" leaves an input at the first success, "never" takes all iterations; `margin` asks for the target to be ahead
     (the clean label to be behind) by so much in the model's own scores, logits where it has them.
 
+    loss="log_probability" follows −log p as far as floats of 64 bits go, however sure the model is. loss="cross_entropy" is the
+    cross-entropy of the logits in floats of 32 bits, as captum and most papers have it: its gradient is zero where the softmax
+    is 0 or 1 to within rounding, so that the input stays where it is. It is the weaker attack.
+
     Integers are attacked, and come back, as float32 (float64 where that would not hold them): rounded back to bytes an
     adversary may lose its effect. It misleads where gradients do: a model that saturates, rounds or draws at random can look
     robust and is not. That PGD failed proves nothing about other attacks.
@@ -51,11 +55,13 @@ class PGD:
     stop: str = "success"
     margin: float = 0.0
     direction: str | None = None
+    loss: str = "log_probability"
 
     def __post_init__(self) -> None:
         """Refuse at once what could only fail later."""
         one_of("norm", self.norm, ("linf", "l2"))
         one_of("direction", self.direction, (None, "sign", "gradient"))
+        one_of("loss", self.loss, ("log_probability", "cross_entropy"))
         one_of("random_start", self.random_start, (True, False))
         for name in ("epsilon", "step"):
             if getattr(self, name) is not None:
