@@ -1,3 +1,4 @@
+import enum
 import importlib
 import os
 import pickle
@@ -94,6 +95,17 @@ class Weights:
         return lambda images: images.float() / (255 if images.dtype == torch.uint8 else 1)
 
 
+class Published(enum.Enum):
+    """As torchvision's: members hold weights, and DEFAULT is another name of the newest."""
+
+    IMAGENET1K_V1 = "old"
+    IMAGENET1K_V2 = "new"
+    DEFAULT = IMAGENET1K_V2
+
+    meta = property(lambda self: Weights.meta)
+    transforms = Weights.transforms
+
+
 @pytest.fixture
 def fake_torchvision(monkeypatch):
     net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 3))
@@ -102,10 +114,11 @@ def fake_torchvision(monkeypatch):
     def get_model_weights(name):
         if name != "tiny":
             raise ValueError(f"Unknown model {name}")
-        return types.SimpleNamespace(DEFAULT=Weights())
+        return Published
 
     models.get_model_weights = get_model_weights
-    models.get_model = lambda name, weights: net
+    models.loaded = []
+    models.get_model = lambda name, weights: models.loaded.append((name, weights)) or net
     monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
     return models, net
@@ -123,6 +136,16 @@ def test_a_torchvision_model_comes_with_its_preprocessing_and_names(fake_torchvi
     np.testing.assert_allclose(model(images / 255), expected, atol=1e-6)
     grey = model(images[..., 0])
     np.testing.assert_allclose(grey, model(np.repeat(images[..., :1], 3, axis=3)), atol=1e-6)
+
+
+def test_a_torchvision_model_has_the_weights_that_are_named(fake_torchvision):
+    models, _ = fake_torchvision
+    for spec, weights in (("tiny", "new"), ("tiny@IMAGENET1K_V1", "old"), ("tiny@IMAGENET1K_V2", "new")):
+        assert load(f"torchvision:{spec}").model.name == "tiny"
+        name, found = models.loaded[-1]
+        assert (name, found.value) == ("tiny", weights)
+    with pytest.raises(ValueError, match="weights of torchvision:tiny must be one of IMAGENET1K_V1, IMAGENET1K_V2, DEFAULT, got 'V3'"):
+        load("torchvision:tiny@V3")
 
 
 def test_an_unknown_torchvision_name_and_a_missing_network_are_clear(fake_torchvision):

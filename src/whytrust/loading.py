@@ -20,7 +20,8 @@ from whytrust.domains import audio
 from whytrust.models import demos
 from whytrust.models.songs import RATE
 
-FORMS = ("demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, "
+FORMS = ("demo:NAME, file.py:attribute, package.module:attribute, model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME or "
+         "torchvision:NAME@WEIGHTS, "
          "singing.safetensors as whytrust train writes it, or model.joblib with --trust-pickle")
 PICKLES = (".joblib", ".pkl", ".pickle")
 UNKNOWN = {

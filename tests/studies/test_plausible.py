@@ -1,8 +1,11 @@
 """The image experiments of Hoedt et al. (2022): a small run from end to end, its tables against naive loops, and LIME as theirs."""
 
+import enum
 import json
 import math
 import shutil
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -379,3 +382,83 @@ def test_an_image_is_normalised_and_shown_again_as_it_was(net):
     assert normalised.shape == (3, 36, 36)
     assert normalised[0, 0, 0] == pytest.approx((image[0, 0, 0] / 255 - net.mean[0]) / net.std[0], rel=1e-5)
     np.testing.assert_array_equal(net.shown(normalised), image)
+
+
+# --- the paper's nets and its protocol ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def old_and_new(monkeypatch):
+    """torchvision's two sets of weights, the newer with another size; the nets themselves are never asked for."""
+    def preset(size, resize):
+        return types.SimpleNamespace(crop_size=[size], resize_size=[resize], mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.1])
+
+    class Published(enum.Enum):
+        IMAGENET1K_V1 = (299, 342)
+        IMAGENET1K_V2 = (224, 232)
+        DEFAULT = IMAGENET1K_V2
+
+        def transforms(self):
+            return preset(*self.value)
+
+    models = types.ModuleType("torchvision.models")
+    models.get_model_weights = lambda name: Published
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", models)
+
+
+def test_torchvisions_nets_have_the_papers_weights_and_their_own_transforms(old_and_new):
+    of_paper, newest = (architectures.architecture(f"torchvision:inception_v3{more}") for more in ("", "@IMAGENET1K_V2"))
+    assert (of_paper.name, of_paper.size, of_paper.resize) == ("inception_v3", 299, 342)
+    assert (newest.name, newest.size, newest.resize) == ("inception_v3", 224, 232)
+    assert of_paper.mean == (0.5, 0.4, 0.3)
+    assert architectures.full_name("torchvision:alexnet") == "torchvision:alexnet@IMAGENET1K_V1"
+    assert architectures.full_name("efficientnet-lite0") == "efficientnet-lite0"
+
+
+def test_without_torchvision_a_report_knows_the_papers_sizes(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)  # cannot be imported
+    wide, usual = (architectures.architecture(f"torchvision:{name}") for name in ("inception_v3", "alexnet"))
+    assert (wide.size, wide.resize, usual.size, usual.resize) == (299, 342, 224, 256)
+    assert plausible.attack_of(usual).epsilon == 0.1  # the paper's for AlexNet
+
+
+def test_the_papers_attack_stays_within_the_range_of_pixels():
+    net = Architecture("tiny-a", lambda: Tiny(0).eval(), 32, 32)
+    images = np.stack([net.normalised(blocks_of_colour(i)) for i in range(3)])
+    images = np.where(images > 0, images.max(axis=(2, 3), keepdims=True), images)  # many pixels at the end of the range
+    white = (1 - np.array(net.mean)) / np.array(net.std)
+    images = np.minimum(images, white.reshape(1, 3, 1, 1)).astype(np.float32)
+    found = {how: plausible.attack_of(net, how)(net.model(), images, "random") for how in plausible.PROTOCOLS}
+    for how, beyond in (("usual", True), ("paper", False)):
+        adversaries = np.stack(found[how].adversarial)
+        pixels = adversaries * np.reshape(net.std, (1, 3, 1, 1)) + np.reshape(net.mean, (1, 3, 1, 1))
+        assert (pixels.max() > 1 + 1e-4 or pixels.min() < -1e-4) == beyond
+        assert np.abs(adversaries - images).max() <= 0.05 + 1e-5
+    assert plausible.attack_of(net, "paper").loss == "cross_entropy"
+
+
+def test_the_papers_mean_pos_is_of_the_positive_pixels_alone():
+    parts = plausible.cut_image(np.zeros((3, 8, 8), dtype=np.float32), "grid")
+    map = np.random.default_rng(0).normal(size=(3, 8, 8))
+    map[:, :2, :2] = -1  # a part with no positive pixel
+    cells = [map[:, i:i + 2, j:j + 2].ravel() for i in range(0, 8, 2) for j in range(0, 8, 2)]
+    expected = [cell[cell > 0].mean() if (cell > 0).any() else 0.0 for cell in cells]
+    np.testing.assert_allclose(plausible.mean_of_positive(parts, map), expected, rtol=1e-12)
+
+
+def test_a_run_by_the_papers_protocol_says_so(pictures, tmp_path, monkeypatch):
+    monkeypatch.setitem(architectures.KNOWN, "tiny-a", Architecture("tiny-a", lambda: Tiny(0).eval(), 32, 32))
+    for name, value in {"COPIES": 2, "ITERATIONS": 30}.items():
+        monkeypatch.setattr(plausible, name, value)
+    plausible._loaded.cache_clear()
+    folder = reproduce.plausible("all", str(pictures), 1.0, None, ("tiny-a",), tmp_path / "run", 1, 0, "paper")
+    plausible._loaded.cache_clear()
+    spec = Store.open(folder).manifest["spec"]
+    assert (spec["protocol"], spec["steps"]["smoothed"], spec["few"]) == ("paper", 50, 5)
+    assert len(fooled(list(Store.open(folder).records()))) > 0
+    text = reproduce.report(folder)
+    assert "smoothed IG takes 50 steps" in text
+    assert "mean_pos counts negative pixels as 0" not in text
+    with pytest.raises(ValueError, match="protocol must be one of usual, paper, got 'papers' \\(did you mean 'paper'"):
+        reproduce.plausible("all", str(pictures), 1.0, None, ("tiny-a",), tmp_path / "other", 1, 0, "papers")

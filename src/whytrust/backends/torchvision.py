@@ -26,13 +26,9 @@ class Preset:
 
 
 def load(name: str, device: str | None = None) -> tuple[Any, dict[str, Any]]:
-    """(net, options for wt.model) of `torchvision:NAME`, with its best published weights."""
+    """(net, options for wt.model) of `torchvision:NAME`, with its best published weights, or of `torchvision:NAME@WEIGHTS`."""
     models = _models()
-    try:
-        weights = models.get_model_weights(name).DEFAULT
-    except ValueError as error:
-        raise ValueError(f"torchvision has no classifier named {name!r} ({error}); "
-                         "see torchvision.models.list_models()") from error
+    weights, name = published(name), name.partition("@")[0]
     try:
         net = models.get_model(name, weights=weights)
     except OSError as error:  # URLError is one
@@ -42,6 +38,21 @@ def load(name: str, device: str | None = None) -> tuple[Any, dict[str, Any]]:
     classes = [f"{c} ({i})" if categories.count(c) > 1 else c for i, c in enumerate(categories)] or None
     net = net.eval() if device is None else net.eval().to(device)
     return net, {"preprocess": Preset(weights.transforms()), "output": "logit", "classes": classes, "name": name}
+
+
+def published(name: str) -> Any:
+    """The weights that NAME or NAME@WEIGHTS means: torchvision's default, or those of that name, such as IMAGENET1K_V1."""
+    net, _, which = name.partition("@")
+    try:
+        known = _models().get_model_weights(net)
+    except ValueError as error:
+        raise ValueError(f"torchvision has no classifier named {net!r} ({error}); "
+                         "see torchvision.models.list_models()") from error
+    found = getattr(known, which or "DEFAULT", None)
+    if found is None:
+        raise ValueError(f"the weights of torchvision:{net} must be one of {', '.join(getattr(known, '__members__', ()))}, got "
+                         f"{which!r}; leave @{which} out for its default")
+    return found
 
 
 def _models() -> Any:

@@ -17,10 +17,10 @@ PAPERS = {"fragile": "Sinha et al. 2021, word swaps", "lime": "Ribeiro et al. 20
           "metrics": "Wang & Wang 2022, how metrics of explanations mislead",
           "plausible": "Hoedt et al. 2022, images", "veracity": "Praher et al. 2021, and Hoedt et al. 2022 on sound"}
 OWN = {"fragile": ("samples", "models", "candidates", "quality", "variant", "racing"), "lime": ("samples",),
-       "metrics": (), "plausible": ("few", "models"),
+       "metrics": (), "plausible": ("few", "models", "protocol"),
        "veracity": ("model", "each", "samples", "iterations", "variant", "quick", "tune")}
 """Options that some papers alone have."""
-FEW, SCALE, SEED = 20, 1.0, 0
+SCALE, SEED = 1.0, 0
 
 
 def add_to(commands: Any) -> None:
@@ -47,7 +47,8 @@ def add_to(commands: Any) -> None:
                        f"2000; veracity {veracity_run.USUAL['samples']})")
     again.add_argument("--models", help="a,b,c. fragile: minilm, tfidf, their adversarially trained twins minilm-adv and "
                        f"tfidf-adv, hf:FOLDER_OR_NAME (default {','.join(fragile_run.MODELS)}). plausible: efficientnet-lite0, "
-                       f"torchvision:NAME, … (default {','.join(reproduce.MODELS)})")
+                       "torchvision:NAME (the paper's weights, IMAGENET1K_V1) or torchvision:NAME@WEIGHTS, … (default "
+                       f"{','.join(reproduce.MODELS)})")
     again.add_argument("--variant", help="of the attack. fragile: paper (its Algorithm 1, the default) or authors (their code)"
                        "; veracity: authors (their code, the default) or paper (its formula)")
     texts = again.add_argument_group("fragile")
@@ -57,7 +58,10 @@ def add_to(commands: Any) -> None:
                        "causal:MODEL, harper, link-grammar, minilm, a,b")
     texts.add_argument("--racing", action="store_true", default=None, help="LIME: give up candidates early that are behind")
     images = again.add_argument_group("plausible")
-    images.add_argument("--few", type=int, help=f"images for recovery and for smoothed integrated gradients (default {FEW})")
+    images.add_argument("--few", type=int, help="images for recovery and for smoothed integrated gradients (default "
+                        f"{reproduce.FEW}; all by the paper's protocol)")
+    images.add_argument("--protocol", help="usual (the default), or paper: smoothed integrated gradients of 50 steps, "
+                        "adversaries cut to the range of pixels, mean_pos of the positive pixels alone")
     songs = again.add_argument_group("veracity")
     songs.add_argument("--model", metavar="MODEL.safetensors", help="from whytrust train singing-voice; needed with a folder "
                        "of songs")
@@ -126,9 +130,10 @@ def _plausible(options: argparse.Namespace) -> int:
     folder = options.out or "runs/plausible"
     models = [name.strip() for name in options.models.split(",")] if options.models is not None else reproduce.MODELS
     scale = SCALE if options.scale is None else options.scale
-    few, seed = FEW if options.few is None else options.few, SEED if options.seed is None else options.seed
+    seed = SEED if options.seed is None else options.seed
     try:
-        reproduce.plausible(options.experiment, options.data, scale, few, models, folder, chosen(options), seed)
+        reproduce.plausible(options.experiment, options.data, scale, options.few, models, folder, chosen(options), seed,
+                            options.protocol or "usual")
     except KeyboardInterrupt:
         return _interrupted(folder)
     print(reproduce.report(folder, options.json, options.experiment))

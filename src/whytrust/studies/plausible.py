@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust import files
+from whytrust.attacks.ball import Ball
+from whytrust.attacks.engine import Loss, Slots
 from whytrust.attacks.pgd import PGD
 from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, generator, need
@@ -37,6 +39,9 @@ STANDARD: dict[str, Any] = {"integrated_gradients": IntegratedGradients(50), "sa
                             "guided_backprop": GuidedBackprop()}
 NOISY: dict[str, Any] = {**STANDARD, "integrated_gradients": IntegratedGradients(10)}
 """What is smoothed; 25 maps of 50 steps each would be 1250 passes, so integrated gradients take ten steps there."""
+PROTOCOLS = ("usual", "paper")
+"""The paper's: fifty steps of integrated gradients where they are smoothed too, adversaries cut to the range of pixels in every
+step of a cross-entropy in floats of 32 bits, and a mean_pos of the positive pixels alone."""
 POOLINGS = ("mean_abs", "mean", "mean_pos")
 CUTS = ("slic", "grid")
 SAMPLES, WIDTH, NOISE, COPIES = 512, 0.25, 1.0, 25
@@ -44,6 +49,36 @@ EPSILON, USUAL_EPSILON, STEP, ITERATIONS = {"alexnet": 0.1}, 0.05, 0.01, 100
 KEPT = 5
 """Adversaries of each net that are kept to look at."""
 OnCalls = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class ClippedPGD(PGD):
+    """PGD whose every step is cut to the range of pixels, in each channel's normalised units."""
+
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+    def move(self, slots: Slots, loss: Loss, ball: Ball) -> None:
+        """A step, and back to pixels that a picture can have."""
+        super().move(slots, loss, ball)
+        low, high = (np.reshape(ends, (1, -1, 1, 1)).astype(slots.now.dtype) for ends in (self.lows, self.highs))
+        np.clip(slots.now, low, high, out=slots.now)
+
+
+def attack_of(net: Architecture, protocol: str = "usual") -> PGD:
+    """The attack on a net: as the paper's formula has it, or, by the paper's protocol, as its authors' code does it."""
+    given: dict[str, Any] = {"norm": "linf", "epsilon": EPSILON.get(net.name, USUAL_EPSILON), "step": STEP, "iterations":
+                             ITERATIONS, "units": "input", "bounds": None, "stop": "never"}
+    if protocol == "usual":
+        return PGD(**given)
+    ends = [tuple((edge - mean) / std for mean, std in zip(net.mean, net.std, strict=True)) for edge in (0.0, 1.0)]
+    return ClippedPGD(**given, loss="cross_entropy", lows=ends[0], highs=ends[1])
+
+
+def mean_of_positive(parts: Any, map: Floats) -> Floats:
+    """The mean of a part's positive values; 0 where it has none."""
+    totals, counts = (parts.pool(values, "sum") for values in (np.maximum(map, 0), (map > 0).astype(np.float64)))
+    return np.asarray(totals / np.maximum(counts, 1))
 
 
 @dataclass(frozen=True)
@@ -87,6 +122,7 @@ class PlausibleStudy:
     block: int = 4
     flips: Flips = field(default_factory=lambda: Flips(draws=5, positive=False))
     recovery: Recovery = field(default_factory=Recovery)
+    protocol: str = "usual"
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
@@ -95,7 +131,10 @@ class PlausibleStudy:
                 "attack": {"epsilon": {name: EPSILON.get(architecture(name).name, USUAL_EPSILON) for name in self.models},
                            "step": STEP, "iterations": ITERATIONS},
                 "lime": {"samples": SAMPLES, "width": WIDTH}, "smoothing": {"copies": COPIES, "sigma": NOISE},
-                "steps": {"alone": STANDARD["integrated_gradients"].steps, "smoothed": NOISY["integrated_gradients"].steps}}
+                "steps": {"alone": STANDARD["integrated_gradients"].steps,
+                          "smoothed": _noisy(self.protocol)["integrated_gradients"].steps}}
+        if self.protocol != "usual":
+            spec |= {"protocol": self.protocol}
         each = "".join(f"{item.name}{item.truth}{item.digest()}" for item in self.data.items)
         return {"format": 1, "study": "plausible", "spec": spec, "seed": self.seed,
                 "hashes": {"inputs": hashlib.blake2b(each.encode(), digest_size=8).hexdigest()},
@@ -120,7 +159,7 @@ class PlausibleStudy:
                 given[i] = net.normalised(item.value)
             except (ValueError, OSError) as error:
                 errors[i] = error
-        attack = PGD("linf", EPSILON.get(net.name, USUAL_EPSILON), STEP, ITERATIONS, units="input", bounds=None, stop="never")
+        attack = attack_of(net, self.protocol)
         with model.asking():
             made = ByGradient(attack)(model, list(given.values()), [items[i].id for i in given], FULL, self.seed,
                                       on_calls) if given else {}
@@ -147,7 +186,7 @@ class PlausibleStudy:
                on_calls: OnCalls) -> Result:
         more = int(item.id) < self.few
         cuts = {how: cut_image(found.changed, how) for how in CUTS}
-        work = _Explaining(model, found, more, self.seed, item.id)
+        work = _Explaining(model, found, more, self.seed, item.id, self.protocol)
         with_recovery = self.recovery if more else None
         record |= {"d": {how: len(parts.names) for how, parts in cuts.items()}, "trials": {
             how: work.trial(parts, self.flips, with_recovery, generator(self.seed, "trial", case, how), on_calls)
@@ -167,6 +206,7 @@ class _Explaining:
     more: bool  # the smoothings of integrated gradients too
     seed: int
     case: str
+    protocol: str = "usual"
     known: dict[bytes, tuple[Spot, dict[str, Floats]]] = field(default_factory=dict)
 
     def trial(self, parts: ImageParts, flips: Flips, recovery: Recovery | None, rng: np.random.Generator,
@@ -188,7 +228,9 @@ class _Explaining:
             map = self.maps(question.input[0], question.parts, name, question)
             for pooling in POOLINGS if main and not name.endswith(("2", "vargrad")) else POOLINGS[:1]:
                 label = name if pooling == "mean_abs" else f"{name}:{pooling}"
-                answers[label] = Explanation.of(question, label, question.parts.pool(map, pooling),
+                positive = pooling == "mean_pos" and self.protocol == "paper"
+                scores = mean_of_positive(question.parts, map) if positive else question.parts.pool(map, pooling)
+                answers[label] = Explanation.of(question, label, scores,
                                                 sense="signed" if pooling == "mean" else "size", map=_by_pixel(map))
         return answers
 
@@ -205,15 +247,19 @@ class _Explaining:
             self.known[key] = Spot.of(asked, "maps", "logit", generator(self.seed, "maps", self.case)), {}
         spot, made = self.known[key]
         if name not in made:
-            made[name] = next(iter(_method(name).maps(spot, spot.own)))
+            made[name] = next(iter(_method(name, self.protocol).maps(spot, spot.own)))
         return made[name]
 
 
-def _method(name: str) -> Any:
+def _noisy(protocol: str) -> dict[str, Any]:
+    return STANDARD if protocol == "paper" else NOISY
+
+
+def _method(name: str, protocol: str = "usual") -> Any:
     base, _, how = name.partition("/")
     if not how:
         return STANDARD[base]
-    return Smoothed(NOISY[base], REDUCTIONS[how], COPIES, sigma=NOISE)  # type: ignore[arg-type]
+    return Smoothed(_noisy(protocol)[base], REDUCTIONS[how], COPIES, sigma=NOISE)  # type: ignore[arg-type]
 
 
 def _by_pixel(map: Floats) -> NDArray[np.float32]:

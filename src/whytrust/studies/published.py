@@ -143,11 +143,13 @@ def _different(found: Found) -> list[str]:
             "- other nets, and their normalisation, so that the same ε (Table 4) and the same noise of smoothing (σ = "
             f"{used['noise']:g}) are other numbers of grey levels;",
             f"- {found['images']} images instead of 5,000 (50,000 for Tables 1 and 6); smoothed IG takes {used['noisy_steps']} "
-            f"steps instead of {used['steps']}, and is tried on the first {found['few']} images alone, as recovery is, which "
+            f"steps (the paper: {used['steps']}), and is tried on the first {found['few']} images, as recovery is, which "
             "the paper has on 10 or 100 % of its adversaries;",
-            "- as in the paper’s formula, adversaries are kept near the image, but not within the range of pixels, to which "
-            "the authors’ code cuts them;",
-            "- mean_pos counts negative pixels as 0; in the paper they are left out of the mean;",
+            *([] if used.get("protocol") == "paper" else [
+                "- as in the paper’s formula, adversaries are kept near the image, but not within the range of pixels, to "
+                "which the authors’ code cuts them; and the attack follows −log p where a cross-entropy in floats of 32 bits "
+                "is flat;",
+                "- mean_pos counts negative pixels as 0; in the paper they are left out of the mean;"]),
             "- LIME is ranked by its signed weights throughout; the authors’ code ranks them by size for recovery;",
             "- images with no more than k segments are left out, for flips at k = 3 as for recovery;",
             "- the share of parts is rounded down (Figures 5 to 7), which leaves 4 × 4 rectangles a larger share than the "

@@ -22,32 +22,41 @@ from whytrust.store import Store, plain
 from whytrust.studies import plausible as study
 from whytrust.studies import plausible_figures as figures
 from whytrust.studies import published
-from whytrust.studies.architectures import architecture
+from whytrust.studies.architectures import architecture, full_name
 from whytrust.studies.plausible_claims import claims, tested
 from whytrust.studies.plausible_outcomes import BASELINES, KS, K, Run, pooled
 from whytrust.studies.published import ALL, GRADIENTS, NAMES, STANDARD
 
 MODELS = ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")
+FEW = 20
+"""Images for recovery and for smoothed integrated gradients."""
 EXPERIMENTS = ("all", "accuracy", "flips", "segments", "attack", "poolings", "curves", "recovery", "adversaries")
 
 
-def plausible(experiment: str, data: str | None, scale: float, few: int, models: Sequence[str], out: str | Path,
-              jobs: engine.Jobs, seed: int) -> Path:
+def plausible(experiment: str, data: str | None, scale: float, few: int | None, models: Sequence[str], out: str | Path,
+              jobs: engine.Jobs, seed: int, protocol: str = "usual") -> Path:
     """Run the study, or go on with it, and write its tables (tables.md) and figures beside it; the run's folder comes back.
 
     Without data nothing is run: tables and figures are made from what the folder holds. Whatever the experiment, the whole
-    study is run, for its parts share their adversaries; the experiment says which figures are drawn.
+    study is run, for its parts share their adversaries; the experiment says which figures are drawn. `few` images have what
+    takes longest: 20 of them unless said, and all by the paper's protocol.
     """
     _check(experiment)
+    if protocol not in study.PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(study.PROTOCOLS)}, got {protocol!r}"
+                         f"{near(protocol, study.PROTOCOLS)}")
     need("matplotlib.figure", "report")  # before hours of work, not after
     folder = Path(out)
     if data is not None:
-        if isinstance(few, bool) or not isinstance(few, int) or few < 0:
+        if few is not None and (isinstance(few, bool) or not isinstance(few, int) or few < 0):
             raise ValueError(f"few must be a whole number >= 0, got {few!r}; recovery is tried on the first so many images")
         for name in models:
             architecture(name)
         images = study.imagenet_folder(data, scale)
-        engine.run(study.PlausibleStudy(tuple(models), images, few=few, seed=seed), folder, jobs, label="reproducing")
+        few = (len(images.items) if protocol == "paper" else FEW) if few is None else few
+        named = tuple(full_name(name) for name in models)
+        asked = study.PlausibleStudy(named, images, few=few, seed=seed, protocol=protocol)
+        engine.run(asked, folder, jobs, label="reproducing")
     elif not is_reproduction(folder):
         raise ValueError(f"--data must name a folder of ImageNet images, for {folder} holds no run of this study to report on")
     store = Store.open(folder)
@@ -97,7 +106,8 @@ def findings(store: Store, experiment: str = "all") -> dict[str, Any]:
         "images": spec["images"], "few": spec["few"], "draws": spec["draws"], "models": spec["models"],
         "seed": store.manifest["seed"], "settings": {
             "samples": study.SAMPLES, "steps": _steps(study.STANDARD), "copies": study.COPIES,
-            "noisy_steps": _steps(study.NOISY), "noise": study.NOISE},
+            "noisy_steps": spec.get("steps", {}).get("smoothed", _steps(study.NOISY)), "noise": study.NOISE,
+            "protocol": spec.get("protocol", "usual")},
         "cases": {"done": len(records), "of": sum(len(block.cases) for block in store.blocks),
                   "failed": sum(r["status"] == "failed" for r in records)},
         "failures": [{"case": r["case"], "error": r["error"]} for r in records if r["status"] == "failed"],
