@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import whytrust as wt
 from whytrust.backends.torch_backward import RULES, follow
 
 torch = pytest.importorskip("torch")
@@ -270,6 +271,47 @@ def test_compiled_modules_are_seen_through_and_stay_compiled(rule):
     for _ in range(10):
         np.testing.assert_array_equal(pulled(rule, quick, X), pulled(rule, module, X))
     assert quick(leaf).grad_fn.name() == "CompiledFunctionBackward"
+
+
+class Partly(nn.Module):
+    """A net of which one part alone is compiled."""
+
+    def __init__(self, part):
+        super().__init__()
+        self.part, self.last = part, nn.Linear(4, 3).double()
+        nn.init.constant_(self.last.weight, 0.1)
+
+    def forward(self, x):
+        return self.last(self.part(x).mean((2, 3)))
+
+
+@pytest.mark.parametrize("method", ["guided_backprop", "deconvnet", "excitation_backprop", "grad_cam", "saliency"])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("made", ["net", "part", "in place"])
+def test_a_compiled_net_is_explained_as_the_net_is(method, whole, made):
+    """In any order: what was compiled already by an earlier question must not matter."""
+    def part():
+        return seeded(lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU())).double().eval()
+
+    torch.compiler.reset()
+    image, given = np.random.default_rng(0).normal(size=(1, 8, 8)), {"target": 1, "parts": "grid:2x2"}
+    plain, options = Partly(part()).eval(), {"backend": "aot_eager", "fullgraph": whole}
+    expected = wt.explain(wt.model(plain), image, method, **given)
+    quick = Partly(torch.compile(part(), **options) if made == "part" else part()).eval()
+    if made == "in place":
+        quick.compile(**options)
+    model = wt.model(torch.compile(quick, **options) if made == "net" else quick)
+    for asked in (False, True):
+        if asked:
+            model(image[None])  # from here on there is something compiled
+        found = wt.explain(model, image, method, **given)
+        np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-9)
+    assert expected.scores.any()
+    if method == "grad_cam":
+        assert found.settings["layer"] == ("part" if made != "part" else found.settings["layer"])
+        if made != "part":
+            named = wt.explain(model, image, method, layer="part.0", **given)
+            np.testing.assert_allclose(named.scores, wt.explain(plain, image, method, layer="part.0", **given).scores, rtol=1e-9)
 
 
 def test_what_a_compiler_made_before_is_refused():

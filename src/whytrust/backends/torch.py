@@ -26,7 +26,7 @@ import numpy as np
 from whytrust.backends.torch_backward import follow
 from whytrust.backends.torch_cuts import Pull, Tail, as_array, cut, find_layer, says_where
 from whytrust.backends.torch_fast import FastCopy, difference, tolerance
-from whytrust.backends.torch_modes import evaluating
+from whytrust.backends.torch_modes import evaluating, uncompiled
 from whytrust.checked import Refused, RefusedKind, blaming
 from whytrust.core import Batch, Floats, generator, need
 
@@ -209,7 +209,11 @@ class TorchScores:
                 prepared = prepared.to(self._dtype).to(self.home)
                 return scores_of(self.module(prepared if self._as_laid else prepared.contiguous()))
 
-            outputs = run(leaf) if self.rule is None else follow(self.rule, run, leaf, must_change=True)
+            if self.rule is None:
+                outputs = run(leaf)
+            else:
+                with uncompiled(*modules):
+                    outputs = follow(self.rule, run, leaf, must_change=True)
         return as_array(outputs), Pull(outputs, leaf, modules, _name(self.module))
 
     def ruled(self, rule: str) -> TorchScores:
@@ -228,13 +232,19 @@ class TorchScores:
             seconds, hertz = preprocess.coordinates(*prepared.shape[1:])  # type: ignore[union-attr]
             return as_array(prepared)[0], self, {"layer": "preprocess", "seconds": seconds, "hertz": hertz,
                                                  "seen": tuple(prepared.shape[1:])}
-        repeats = [1] * (prepared.ndim - 1)
+        repeats, net = [1] * (prepared.ndim - 1), getattr(self.module, "_orig_mod", self.module)  # before torch.compile
+        at = at.removeprefix("_orig_mod.") if at is not None else None
 
         def followed() -> tuple[Any, Any]:
             leaf = prepared.detach().clone().requires_grad_()
-            return leaf, scores_of(self.module(leaf.clone()))  # layers that work in place refuse a leaf
+            with uncompiled(net):
+                return leaf, scores_of(net(leaf.clone()))  # layers that work in place refuse a leaf
 
-        return cut(self.module, at, lambda n: scores_of(self.module(prepared.repeat(n, *repeats))), modules,
+        def run(n: int) -> Any:
+            with uncompiled(net):
+                return scores_of(net(prepared.repeat(n, *repeats)))
+
+        return cut(net, at, run, modules,
                    seen=tuple(prepared.shape[1:]), followed=followed if prepared.is_floating_point() else None)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from whytrust.core import need
@@ -33,6 +33,19 @@ def evaluating(*modules: Any) -> Iterator[None]:
                 if not _ASKED[key]:
                     del _ASKED[key]
                     module.training = True
+
+
+def uncompiled(*modules: Any) -> AbstractContextManager[None]:
+    """Inside, what torch.compile made of a module or of a part of it runs as the Python code that it was made from.
+
+    Hooks and backward passes of our own see nothing of what a compiler made.
+    """
+    compiled = any(hasattr(m, "_orig_mod") or getattr(m, "_compiled_call_impl", None) is not None
+                   for module in modules for m in module.modules())
+    if not compiled:
+        return nullcontext()
+    stance: AbstractContextManager[None] = need("torch.compiler", "torch").set_stance("force_eager")
+    return stance
 
 
 @contextmanager
