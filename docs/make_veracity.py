@@ -63,9 +63,11 @@ def detector(found: dict[str, Any]) -> str:
 def attack(found: dict[str, Any]) -> str:
     """§ 4.3."""
     one = found["attack"]
-    rows = [[SIGNALS[signal], *(rate(its[what]) for what in ("success", *DIRECTIONS)), middle(its["signal_to_noise"], 1),
+    rows = [[SIGNALS[signal], *(rate(its[what]) for what in ("success", *DIRECTIONS, "played")), middle(
+        {k: v if k == "n" else 100 * v for k, v in its["at_floor"].items()}, 1), middle(its["signal_to_noise"], 1),
              f"{one['published']['success'][signal]}"] for signal, its in one["signals"].items()]
-    return table(("attacked", "frames turned", *DIRECTIONS.values(), "signal to noise, dB", "*published*"), rows)
+    return table(("attacked", "frames turned", *DIRECTIONS.values(), "as a sound", "at 0", "signal to noise, dB",
+                  "*published*"), rows)
 
 
 def flips(found: dict[str, Any]) -> str:

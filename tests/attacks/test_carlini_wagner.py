@@ -77,7 +77,7 @@ def test_a_larger_alpha_changes_more():
 
 
 def test_the_spectrogram_preset_is_the_papers():
-    assert CarliniWagner(**SPECTROGRAM) == CarliniWagner(0.1, 0.0005, 15.0)
+    assert CarliniWagner(**SPECTROGRAM) == CarliniWagner(0.1, 0.0005, 15.0, bounds=(0, None))
     assert (CarliniWagner().epsilon, CarliniWagner().step, CarliniWagner().alpha, CarliniWagner().iterations) == (0.01, 0.0003, 2.0, 1000)
 
 

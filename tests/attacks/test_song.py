@@ -99,6 +99,38 @@ def test_bounds_hold():
     assert found.adversarial.min() >= 0
 
 
+@dataclass(frozen=True)
+class LinearInMagnitudes(Linear):
+    signal: str = "magnitude"
+
+
+def test_magnitudes_stop_at_zero_and_the_share_there_is_counted():
+    """The logit is a sum with known weights, and every frame is to go up, so each value goes its way by 30 steps of 0.001 but
+    ends at 0.01 from where it was, or at 0: what ends where can be counted without the attack."""
+    clean = np.abs(song(scale=0.01))
+    heard = LinearInMagnitudes(detector.weights, bias=-1.0)
+    method = CarliniWagner(epsilon=0.01, step=0.001, alpha=1e6, iterations=30, stop="never")
+    found = attack_song(method, heard, clean)
+    wanted = np.maximum(clean.reshape(-1, HOP) + 0.01 * np.sign(detector.weights), 0)
+    np.testing.assert_allclose(found.adversarial.reshape(-1, HOP), wanted, atol=2e-8)
+    down = np.broadcast_to(detector.weights < 0, (12, HOP)).ravel()
+    share = np.mean(down & (clean < 0.01))
+    assert 0.2 < share < 0.5
+    assert found.at_floor == found.facts()["at_floor"] == pytest.approx(share)
+    assert f"{100 * share:.2g} % of its values moved to the floor 0" in repr(found)
+
+
+def test_a_method_with_bounds_of_its_own_and_a_waveform_may_go_below_zero():
+    clean = np.abs(song(scale=0.005))
+    method = CarliniWagner(epsilon=0.01, step=0.001, alpha=1e6, iterations=30, stop="never", bounds=(-1, None))
+    lower = attack_song(method, LinearInMagnitudes(detector.weights, -1.0), clean)
+    wave = attack_song(CarliniWagner(epsilon=0.01, step=0.001, alpha=1e6, iterations=30), detector, clean)
+    assert lower.adversarial.min() < 0
+    assert lower.at_floor == 0  # none reaches -1
+    assert wave.adversarial.min() < 0
+    assert wave.at_floor is None
+
+
 def test_the_threshold_decides_what_must_turn():
     clean = song()
     found = attack_song(CarliniWagner(epsilon=1.0, step=0.01, alpha=1e6), detector, clean, threshold=0.51)

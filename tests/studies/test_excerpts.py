@@ -81,6 +81,11 @@ def test_adversaries_are_within_epsilon_and_heard_as_their_song_is(signal):
         assert answers[i].reached == attacked.flipped[frame]
         assert answers[i].played.clean.shape == answers[i].played.changed.shape == (FRAMES * 315,)
     assert any(one.reached for one in answers.values())
+    if signal == "magnitude":
+        assert attacked.adversarial.min() >= 0
+        assert answers[0].facts["at_floor"] == np.mean((attacked.adversarial == 0) & (attacked.clean > 0))
+    else:
+        assert answers[0].facts["at_floor"] is None
 
 
 def test_an_audit_of_songs_finds_the_planted_cause_in_both_directions(tmp_path):
@@ -150,7 +155,8 @@ def test_attacks_that_songs_do_not_know_are_refused(given, words):
 def test_the_papers_settings_are_the_defaults():
     assert (song_attack(None)[1].epsilon, song_attack(None)[1].step, song_attack(None)[1].alpha) == (0.01, 0.0003, 2.0)
     other = song_attack({"signal": "magnitude"})[1]
-    assert (other.epsilon, other.step, other.alpha) == (0.1, 0.0005, 15.0)
+    assert (other.epsilon, other.step, other.alpha, other.bounds) == (0.1, 0.0005, 15.0, (0.0, None))
+    assert song_attack({"signal": "magnitude", "bounds": [-1, None]})[1].bounds == (-1.0, None)
     assert other.stop == "never"
 
 

@@ -102,7 +102,9 @@ def planted(folder, make, songs=8, each=5, more=(), kinds=("detector", "excerpts
                 for slot in range(each):
                     case = f"{signal}.{number:03d}.{direction.replace(' ', '-')}.{slot}"
                     attack = {"iterations": 60, "linf": 0.01, "l2": 1.0, "signal_to_noise": 20.0 + number, "frames": 100,
-                              "flipped": 60 if signal == "waveform" else 30, "sung": 40, "sung_flipped": 10}
+                              "flipped": 60 if signal == "waveform" else 30, "sung": 40, "sung_flipped": 10,
+                              "played_flipped": 60 if signal == "waveform" else number,
+                              "at_floor": None if signal == "waveform" else 0.01 * number}
                     record = {"case": case, "kind": "excerpts", "signal": signal, "song": f"song {number}", "direction": direction,
                               "attack": attack, "error": None, "status": "ok", "frame": 100}
                     made = make(rng, signal, direction, number, slot)
@@ -231,6 +233,12 @@ def test_an_excerpt_that_was_not_found_still_counts_its_song_s_attack(tmp_path):
     assert found["attack"]["signals"]["waveform"]["sing"]["value"] == pytest.approx(10 / 40)
     assert found["attack"]["signals"]["magnitude"]["no sing"]["value"] == pytest.approx(20 / 60)
     assert found["attack"]["signals"]["waveform"]["signal_to_noise"] == {"n": 8, "median": 23.5, "least": 20.0, "most": 27.0}
+    assert found["attack"]["signals"]["waveform"]["at_floor"] == {"n": 0}
+    floor = found["attack"]["signals"]["magnitude"]["at_floor"]
+    assert (floor["n"], floor["median"], floor["most"]) == (8, pytest.approx(0.035), pytest.approx(0.07))
+    assert found["attack"]["signals"]["magnitude"]["played"]["value"] == pytest.approx(0.035)  # 0 + 1 + … + 7 of 800 frames
+    assert found["attack"]["signals"]["waveform"]["played"]["value"] == pytest.approx(0.6)
+    assert "| 3.5 (0.0 to 7.0) |" in veracity_run.report(tmp_path / "run", False, "attack")
     assert {one["verdict"] for one in found["claims"] if one["experiment"] == "flips"} == {"no data yet"}
     assert "| “no sing” → “sing” (waveform) | – |" in veracity_run.report(tmp_path / "run", False, "positive")
 

@@ -15,8 +15,9 @@ from whytrust.attacks.run import run
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats
 
-SPECTROGRAM = {"epsilon": 0.1, "step": 0.0005, "alpha": 15.0}
-"""What the papers used for magnitude spectrograms: attack(model, x, "carlini_wagner", **SPECTROGRAM)."""
+SPECTROGRAM: dict[str, Any] = {"epsilon": 0.1, "step": 0.0005, "alpha": 15.0, "bounds": (0.0, None)}
+"""What the papers used for magnitude spectrograms: attack(model, x, "carlini_wagner", **SPECTROGRAM). The bounds are ours:
+no sound has a magnitude below 0, and most magnitudes of quiet music are smaller than epsilon."""
 SWING = 2.5
 """Steps that δ may end away from zero and still only have swung about it."""
 _BETAS, _TINY = (0.9, 0.999), 1e-8
@@ -31,10 +32,10 @@ class CarliniWagner:
     variant "paper" is δ ← clip(δ − step · sign); "authors" is what the published code does (Praher et al. 2021): the sign is
     fed to Adam with `step` as its learning rate.
 
-    The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha 15). The
-    papers move a whole song with one δ, as `attacks.song.attack_song` does; here every input has its own. It misleads as every
-    gradient attack does: see PGD. The first success is taken, so the change is small, not smallest: a larger alpha succeeds
-    sooner with a larger change.
+    The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha 15, and
+    no magnitude below 0). The papers move a whole song with one δ, as `attacks.song.attack_song` does; here every input has its
+    own. It misleads as every gradient attack does: see PGD. The first success is taken, so the change is small, not smallest: a
+    larger alpha succeeds sooner with a larger change.
     """
 
     seeks_truth: ClassVar[bool] = False

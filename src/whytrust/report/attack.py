@@ -18,6 +18,8 @@ SPREADS = {
     "l2": ("Length of the change", "L2: the square root of the sum of squares."),
     "relative_l2": ("Length of the change, relative to the input", "How large the change is beside the input itself."),
     "signal_to_noise": ("Signal to noise", "How much stronger the sound is than its change, in decibels."),
+    "at_floor": ("Share of values at the floor", "Magnitudes stay at or above 0: of all, those that the attack brought down to "
+                 "0."),
     "iterations": ("Steps of the attack", "How many steps the attack took."),
     "margin": ("How sure the model is of the new answer", "The new answer’s score minus that of the next best."),
 }

@@ -410,7 +410,7 @@ def _attack(manifest: Mapping[str, Any], records: Sequence[Record], tried: Outco
     known = [r for r in done if r.get("truth") is not None]
     facts = [t["attack"] for t in tried.trials]
     spread = {}
-    for name in ("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"):
+    for name in ("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "at_floor", "iterations", "margin"):
         values = [f[name] for f in facts if f.get(name) is not None]
         spread[name] = {"median": float(np.median(values)), "max": float(max(values))} if values else None
     settings = manifest.get("spec", {}).get("attack")

@@ -159,8 +159,8 @@ def _judged(check: Check) -> Check:
 
 
 _TRIALLED = _held({"flip": SHARE, "magnitude": SHARE, "random": SHARE})
-_FACTS = _held({}, dict.fromkeys(("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "iterations", "margin"),
-                                 _maybe(NUMBER)) | {"absence": _maybe(FLAG), "swaps": _maybe(TOLD)})
+_FACTS = _held({}, dict.fromkeys(("swapped", "share", "linf", "l2", "relative_l2", "signal_to_noise", "at_floor", "iterations",
+                                  "margin"), _maybe(NUMBER)) | {"absence": _maybe(FLAG), "swaps": _maybe(TOLD)})
 _COUNT = _is("a number from 0", lambda value: _finite(value) and value >= 0)
 _FIT = _held({}, {"fidelity": _maybe(NUMBER), "fresh": _maybe(NUMBER)})
 _KEPT = _held({}, {"flipped": FLAG, "found": _named(WHOLE), "blind": _named(_COUNT),

@@ -22,8 +22,8 @@ from whytrust.studies.adversaries import FULL, Adversary, Found, OnCalls, Played
 from whytrust.studies.data import Data, Item
 from whytrust.studies.songs import jamendo
 
-SIGNALS: dict[str, dict[str, float]] = {"waveform": {"epsilon": 0.01, "step": 0.0003, "alpha": 2.0}, "magnitude": SPECTROGRAM}
-"""What is attacked, and with which settings by default: those of the papers."""
+SIGNALS: dict[str, dict[str, Any]] = {"waveform": {"epsilon": 0.01, "step": 0.0003, "alpha": 2.0}, "magnitude": SPECTROGRAM}
+"""What is attacked, and with which settings by default: those of the papers, with magnitudes kept at or above 0."""
 EXCERPTS = 4
 """Excerpts of either answer, from each song."""
 
@@ -85,6 +85,14 @@ class OfSongs:
         made: NDArray[np.float32] = self.hearing.resynthesised(song.wave, attacked.adversarial)
         return made
 
+    def facts(self, attacked: AttackedSong, waves: NDArray[np.float32]) -> dict[str, Any]:
+        """Numbers for a record. `played_flipped` counts the frames that turn where the net hears the sound that is played:
+        few magnitudes are those of a sound, so an attack on them can be lost when it becomes one."""
+        played = attacked.flipped
+        if self.signal != "waveform":
+            played = (self.hearing.probabilities(waves) > self.threshold) != attacked.sung
+        return attacked.facts() | {"epsilon": self.attack.epsilon, "signal": self.signal, "played_flipped": int(played.sum())}
+
     def _excerpts(self, model: CheckedModel, song: Song, attacked: AttackedSong, given: Mapping[int, Any], ids: Sequence[str],
                   on_calls: OnCalls) -> Found:
         heard, waves = excerpts_of(self.heard.log_mel(attacked.adversarial)), self.waves(song, attacked)
@@ -92,7 +100,7 @@ class OfSongs:
         changed = np.stack([heard(frames[i]) for i in given])
         labels = [model.labels(model(batch)) for batch in (np.stack(list(given.values())), changed)]
         on_calls(2 * len(given))
-        facts = attacked.facts() | {"epsilon": self.attack.epsilon, "signal": self.signal}
+        facts = self.facts(attacked, waves)
         return {i: Adversary(given[i], changed[j], int(labels[0][j]), int(labels[1][j]), labels[0][j] != labels[1][j], facts,
                              Played(stretch(song.wave, frames[i]), stretch(waves, frames[i]), RATE))
                 for j, i in enumerate(given)}

@@ -8,7 +8,7 @@ in pieces.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -171,10 +171,10 @@ class VeracityStudy:
         attacked = made.attacked(song, FULL, on_calls)
         before = excerpts_of(self.detector.hearing.log_mel(song.wave))
         after = excerpts_of(made.heard.log_mel(attacked.adversarial))
-        facts = {**attacked.facts(), "signal": signal, "epsilon": made.attack.epsilon}
+        waves = made.waves(song, attacked)
+        facts = made.facts(attacked, waves)
         found = {direction: self._turned(attacked, before, after, CLASSES.index(direction), (signal, number))
                  for direction in DIRECTIONS}
-        waves: NDArray[np.float32] | None = None
         for case in block.cases:
             direction, slot = case.split(".")[2].replace("-", " "), int(case.split(".")[3])
             record: dict[str, Any] = {"case": case, "kind": "excerpts", "signal": signal, "song": song.name, "error": None,
@@ -189,9 +189,7 @@ class VeracityStudy:
             except (ValueError, TypeError) as error:
                 yield Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})
                 continue
-            if slot == 0:
-                waves = made.waves(song, attacked) if waves is None else waves
-            yield Result(record, self._kept(song, waves, before, after, frame) if slot == 0 and waves is not None else {})
+            yield Result(record, self._kept(song, waves, before, after, frame) if slot == 0 else {})
 
     def _turned(self, attacked: AttackedSong, before: Callable[[int], Any], after: Callable[[int], Any], label: int,
                 case: tuple[str, int]) -> list[int]:
@@ -284,4 +282,10 @@ class VeracityStudy:
         noise = [one["signal_to_noise"] for one in facts if np.isfinite(one["signal_to_noise"])]
         return Result({"case": case, "kind": "tuning", "status": "ok", "error": None, "signal": signal, "settings": settings,
                        "variant": made.attack.variant, "songs": len(facts), **totals,
-                       "signal_to_noise": float(np.mean(noise)) if noise else None}, {})
+                       "signal_to_noise": float(np.mean(noise)) if noise else None,
+                       "at_floor": _mean_known(facts, "at_floor")}, {})
+
+
+def _mean_known(facts: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    known = [one[name] for one in facts if one[name] is not None]
+    return float(np.mean(known)) if known else None

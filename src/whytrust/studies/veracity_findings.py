@@ -87,6 +87,9 @@ def _attack(run: Run, manifest: Mapping[str, Any]) -> dict[str, Any]:
             "no sing": _pooled([(s["flipped"] - s["sung_flipped"], s["frames"] - s["sung"]) for s in songs], names),
             "sing": _pooled([(s["sung_flipped"], s["sung"]) for s in songs], names),
             "signal_to_noise": _summary(noise), "linf": _summary(np.array([s["linf"] for s in songs], dtype=np.float64)),
+            "at_floor": _summary(np.array([s["at_floor"] for s in songs if s.get("at_floor") is not None], dtype=np.float64)),
+            "played": _pooled([(s["played_flipped"], s["frames"]) for s in songs if "played_flipped" in s],
+                              [s["song"] for s in songs if "played_flipped" in s]),
             "iterations": max((s["iterations"] for s in songs), default=0), **published.SETTINGS[signal],
             **manifest["spec"].get("attack", {}).get(signal, {})}
     return {"signals": found, "published": {"success": published.SUCCESS, "settings": published.SETTINGS}}
@@ -249,7 +252,7 @@ def _tuning(run: Run, manifest: Mapping[str, Any]) -> dict[str, Any]:
     for signal in SIGNALS:
         made: list[Record] = run.of("tuning", signal=signal)
         rows = [{**r["settings"], "frames": r["frames"], "flipped": r["flipped"], "share": r["flipped"] / r["frames"],
-                 "signal_to_noise": r["signal_to_noise"]} for r in made]
+                 "signal_to_noise": r["signal_to_noise"], "at_floor": r.get("at_floor")} for r in made]
         found[signal] = {"rows": rows, "songs": made[0]["songs"] if made else 0,
                          "best": max(rows, key=lambda row: row["flipped"], default=None),
                          "published": published.SETTINGS[signal]}

@@ -121,12 +121,21 @@ def _attack(one: Found) -> list[str]:
         ours, theirs = one["signals"][signal], one["published"]
         setting = ", ".join(f"{SYMBOLS[name]} {ours[name]:g}" for name in SYMBOLS)
         rows.append([words, setting, *(_cell(ours[what]) for what in ("success", *DIRECTIONS)),
-                     f"{theirs['success'][signal]}", _middle(ours["signal_to_noise"], 1), str(ours["iterations"])])
+                     f"{theirs['success'][signal]}", _cell(ours["played"]), _floor(ours["at_floor"]),
+                     _middle(ours["signal_to_noise"], 1), str(ours["iterations"])])
     return ["## § 4.3: how many frames the attack turns", "",
             "One perturbation for a whole song; n counts frames. The signal-to-noise ratio, median and range over songs in "
-            "decibels, is of what was attacked: of a spectrogram’s magnitudes it is not what a listener would hear.", "",
-            *table(["attacked", "settings", "frames turned", *DIRECTIONS.values(), "*published*", "signal to noise", "steps"],
-                   rows)]
+            "decibels, is of what was attacked: of a spectrogram’s magnitudes it is not what a listener would hear. “As a "
+            "sound” is of the waveform that is played: few changed magnitudes are those of a waveform, so that one made from "
+            "them has others. Magnitudes stay at or above 0; “at 0” is the share of them that the attack brings there, median "
+            "and range over songs.", "",
+            *table(["attacked", "settings", "frames turned", *DIRECTIONS.values(), "*published*", "as a sound, turned", "at 0",
+                    "signal to noise", "steps"], rows)]
+
+
+def _floor(one: Found) -> str:
+    """Per cent, median and range."""
+    return _middle({"n": one["n"], **{k: 100 * one[k] for k in ("median", "least", "most") if k in one}}, 1)
 
 
 def _flips(one: Found) -> list[str]:
