@@ -284,16 +284,17 @@ def test_two_channels_are_averaged_by_the_user():
         wt.explain(bright, np.zeros((2, 8000)))
 
 
-@pytest.mark.parametrize(("shape", "alone", "back"), [((1, 8000), "x[0]", "waves[:, None]"), ((8000, 1), "x[:, 0]", "waves[..., None]")])
+@pytest.mark.parametrize(("shape", "alone", "back"), [((1, 8000), "x[0]", "layout='NCT'"),
+                                                       ((8000, 1), "x[:, 0]", "preprocess=lambda waves: waves[..., None]")])
 @pytest.mark.parametrize("options", [{}, {"rate": 8000, "parts": "time:4"}])
 def test_a_sound_with_an_axis_of_one_channel_says_what_to_pass_and_that_works(shape, alone, back, options):
     sound = np.random.default_rng(0).normal(size=shape)
     with pytest.raises(ValueError) as error:
         wt.explain(bright, sound, **options)
     assert f"pass {alone}" in str(error.value)
-    assert f"preprocess=lambda waves: {back})" in str(error.value)
+    assert f"wt.model(…, {back})" in str(error.value)
     came = []
-    model = wt.model(lambda waves: came.append(waves.shape[1:]) or bright(waves), preprocess=eval(f"lambda waves: {back}"))
+    model = wt.model(lambda waves: came.append(waves.shape[1:]) or bright(waves), **eval(f"dict({back})"))
     assert wt.explain(model, eval(alone, {"x": sound}), **options).view.kind == "sound"
     assert set(came) == {shape}
 

@@ -51,8 +51,9 @@ def model(obj: Any, **options: Any) -> CheckedModel:
     Hugging Face pipeline or (model, tokenizer), an ONNX file or session.
 
     Options: classes (names of the outputs), threshold (one output or two classes: label 1 above it), output ("probability" or
-    "logit": what the model returns; logits are turned into probabilities), layout ("NHWC" or "NCHW"), preprocess (applied to
-    each batch before the model), name; and those of single frameworks, such as device.
+    "logit": what the model returns; logits are turned into probabilities), layout ("NHWC" or "NCHW" for
+    images; "NT", "NCT" for waveforms; "NTF", "NFT", "NCTF", "NCFT" for spectrograms: T samples or frames, F bands, C an axis of
+    one channel), preprocess (applied to each batch before the model), name; and those of single frameworks, such as device.
     """
     general = {f.name for f in fields(CheckedModel)} - {"function"}
     known = general.union(*(backend.OPTIONS for backend in BACKENDS))
@@ -155,7 +156,14 @@ class Asking:
     def _answered(self, item: Any, progress: Progress) -> Any:
         own = next((e.own_parts for e in self.explainers if hasattr(e, "own_parts")), None)
         parts = own if self.parts is None else self.parts
-        cut = inputs.cut(item, parts, self.model.layout, dict(self.of_parts), self.model.reads)
+        model = inputs.fitted(self.model, item, parts, self.of_parts)
+        cut = inputs.cut(item, parts, model.layout, dict(self.of_parts), self.model.reads)
+        model = inputs.with_channel(model, getattr(cut, "sound", None))
+        if model is not self.model:
+            return replace(self, model=model)._asked_of(cut, item, progress)
+        return self._asked_of(cut, item, progress)
+
+    def _asked_of(self, cut: Parts, item: Any, progress: Progress) -> Any:
         first = Question(self.model, cut, 0, self.batch_size, on_calls=progress)
         early = next((e for e in self.explainers if hasattr(e, "ahead")), None)
         if early is not None and (isinstance(early, Pooled) or self._surely_a_target()):

@@ -17,7 +17,7 @@ from whytrust.attacks import CATALOGUE, Attacked, search
 from whytrust.attacks.prepare import differentiable
 from whytrust.attacks.result import Outcome
 from whytrust.attacks.search import grid
-from whytrust.checked import CheckedModel
+from whytrust.checked import SOUNDS, CheckedModel
 from whytrust.core import Parts, generator, near
 from whytrust.domains.image import laid_out
 from whytrust.progress import Progress
@@ -49,7 +49,7 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
     methods, settings, of_parts = _methods(method, hyper_parameters)
     if parts is not None and inside is None:
         raise ValueError("parts must come with inside, the numbers of the parts that may change, such as inside=[0, 5]")
-    read = _read(wrapped, inputs, parts, of_parts)
+    read, wrapped = _read(wrapped, inputs, parts, of_parts)
     places = inside if parts is None else _of_parts(read, inside)
     with Progress("attacking") as progress, wrapped.asking():
         def go(attacker: Any) -> Attacked:
@@ -57,7 +57,7 @@ def attack(model: Any, inputs: Any, method: Any = "pgd", targets: Any = None, se
                                         on_calls=progress)
             return result
 
-        return _as_given(go(methods[0]) if len(methods) == 1 else search(methods, settings, go), read.shapes)
+        return _as_given(go(methods[0]) if len(methods) == 1 else search(methods, settings, go), read.shapes, wrapped.layout)
 
 
 # --- methods ----------------------------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ class _Read:
     shapes: list[tuple[int, ...] | None]  # as they were given; None for files and pictures, which have none of their own
 
 
-def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) -> _Read:
-    """The inputs in the one of several possible readings that the model accepts.
+def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) -> tuple[_Read, Any]:
+    """The inputs in the one of several possible readings that the model accepts, and the model with the layout of sounds.
 
     A bare array may be one input or a row each, and an array with two axes may be a grey image, which a net with channels first
     wants an axis more of, or a spectrogram. Nobody but the model knows, so it is asked about the first input of each reading.
@@ -115,10 +115,13 @@ def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) 
     first: Exception | None = None
     for items in groups:
         for in_order in (True, False):
-            read = _laid_out(model, items, parts, options) if in_order else _as_they_are(items, parts, options)
-            error = None if read is None else _refused(model, read)
+            asked = reading.fitted(model, items[0], parts, options)
+            read = _laid_out(asked, items, parts, options) if in_order else _as_they_are(asked, items, parts, options)
+            sounds = [] if read is None else [cut.sound for cut in read.cuts if hasattr(cut, "sound")]
+            asked = reading.with_channel(asked, sounds[0] if sounds else None)
+            error = None if read is None else _refused(asked, read)
             if read is not None and error is None:
-                return read
+                return read, asked
             first = first or error
     assert first is not None
     raise first
@@ -145,11 +148,12 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
     for item in items:
         try:
             _refuse_words(item)
-            if parts is None and not options and reading.domain_of(item, None, {}) == "image":
+            if parts is None and not options and model.layout not in SOUNDS and reading.domain_of(item, None, {}) == "image":
                 arrays.append(np.array(laid_out(item, model.layout)))
                 cuts.append(None)
                 continue
-            cut = reading.cut(item, _whole(item, options) if parts is None else parts, model.layout, dict(options))
+            wanted = _whole(item, options, model.layout) if parts is None else parts
+            cut = reading.cut(item, wanted, model.layout, dict(options))
             whole = next((held for name in ("image", "sound") if (held := getattr(cut, name, None)) is not None), None)
             if whole is None:
                 whole = cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(0, "attack"))[0]
@@ -161,17 +165,18 @@ def _laid_out(model: CheckedModel, items: list[Any], parts: Any, options: dict[s
     return _Read(arrays, cuts, [_shape(item) for item in items])
 
 
-def _as_they_are(items: list[Any], parts: Any, options: dict[str, Any]) -> _Read | None:
+def _as_they_are(model: CheckedModel, items: list[Any], parts: Any, options: dict[str, Any]) -> _Read | None:
     """Arrays as they came; None where they did not come as arrays, or are to be cut."""
     arrays = [_array(item) for item in items]
-    if parts is not None or options or any(a is None for a in arrays):
+    if parts is not None or options or model.layout in SOUNDS or any(a is None for a in arrays):
         return None
     return _Read(arrays, [None] * len(arrays), [None] * len(arrays))
 
 
-def _as_given(result: Attacked, shapes: list[tuple[int, ...] | None]) -> Attacked:
+def _as_given(result: Attacked, shapes: list[tuple[int, ...] | None], layout: str) -> Attacked:
     """The inputs before and after in the shape that the user gave; norms and labels are of what the model got."""
-    outcomes = [o if o is None or s is None or s == o.clean.shape else _put_back(o, s)
+    back = _sound_back if layout in SOUNDS else _put_back
+    outcomes = [o if o is None or s is None or (s == o.clean.shape and "FT" not in layout) else back(o, s)
                 for o, s in zip(result.outcomes, shapes, strict=True)]
     return replace(result, outcomes=tuple(outcomes))
 
@@ -181,6 +186,13 @@ def _put_back(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
     clean, moved = (a[0] if len(shape) == 2 else np.ascontiguousarray(np.moveaxis(a, 0, -1))
                     for a in (outcome.clean, outcome.adversarial))
     return replace(outcome, clean=clean, adversarial=moved, grey=len(shape) == 2)
+
+
+def _sound_back(outcome: Outcome, shape: tuple[int, ...]) -> Outcome:
+    """With bands first again, and the axis of one channel where it came with one."""
+    clean, moved = (np.ascontiguousarray((a.T if a.T.shape == shape[-2:] and a.ndim == 2 else a).reshape(shape))
+                    for a in (outcome.clean, outcome.adversarial))
+    return replace(outcome, clean=clean, adversarial=moved)
 
 
 def _shape(item: Any) -> tuple[int, ...] | None:
@@ -193,9 +205,9 @@ def _shape(item: Any) -> tuple[int, ...] | None:
         return None
 
 
-def _whole(item: Any, options: dict[str, Any]) -> str:
+def _whole(item: Any, options: dict[str, Any], layout: str) -> str:
     """Parts that only read the input: one for all of it."""
-    return "time:1" if reading.domain_of(item, None, options) == "audio" else "grid:1x1"
+    return "time:1" if layout in SOUNDS or reading.domain_of(item, None, options) == "audio" else "grid:1x1"
 
 
 def _array(item: Any) -> NDArray[Any] | None:

@@ -18,8 +18,34 @@ from whytrust.memory import RanOut, in_pieces, piece, ran_out
 
 Batch = Any
 """n inputs as one model takes them: a list of texts, an array with n rows, a DataFrame."""
+LONG = 400
+"""Numbers from which on an input with one axis is a waveform rather than a row."""
 Weights = Floats | Callable[[Floats], Floats]
 """What to pull back: a number for each score, or a function of the scores, so that a loss costs no second forward pass."""
+
+
+IMAGES = ("NHWC", "NCHW")
+SOUNDS = ("NT", "NCT", "NTF", "NFT", "NCTF", "NCFT")
+"""Layouts of waveforms and spectrograms: n inputs, one channel (C), samples or frames (T), bands (F)."""
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """A batch of sounds, (n, samples) or (n, frames, bands), with its axes as a model wants them; then its preprocessing."""
+
+    layout: str
+    then: Callable[[Batch], Batch] | None = None
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The same numbers; arrays and tensors alike."""
+        turned = batch.swapaxes(1, 2) if "FT" in self.layout else batch
+        found = turned[:, None] if "C" in self.layout else turned
+        return found if self.then is None else self.then(found)
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Is the preprocessing a torch module, or one that wants tensors?"""
+        return hasattr(self.then, "forward") or bool(getattr(self.then, "takes_tensors", False))
 
 
 class Refused(ValueError):
@@ -74,7 +100,7 @@ class CheckedModel:
     classes: tuple[str, ...] | None = None
     threshold: float | None = None
     output: Literal["probability", "logit"] | None = None
-    layout: Literal["NHWC", "NCHW"] = "NHWC"
+    layout: str = "NHWC"  # of images, or one of SOUNDS
     preprocess: Callable[[Batch], Batch] | None = None
     name: str = "model"
 
@@ -82,8 +108,12 @@ class CheckedModel:
         """Refuse options that mean nothing, before any model call."""
         if self.output not in (None, "probability", "logit"):
             raise ValueError(f"output must be 'probability' or 'logit' (what the model returns), got {self.output!r}")
-        if self.layout not in ("NHWC", "NCHW"):
-            raise ValueError(f"layout must be 'NHWC' or 'NCHW', got {self.layout!r}")
+        if self.layout not in (*IMAGES, *SOUNDS):
+            raise ValueError(f"layout must be 'NHWC' or 'NCHW' for images, 'NT' or 'NCT' for waveforms, 'NTF', 'NFT', 'NCTF' "
+                             f"or 'NCFT' for spectrograms, got {self.layout!r}")
+        if self.moves and hasattr(self.preprocess, "forward"):
+            raise ValueError(f"layout {self.layout!r} cannot come with a module as preprocess, which decides what the net "
+                             "gets; move the axes in that module")
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("classes must have different names, so that a name means one class; got "
                              f"{next(c for c in self.classes if self.classes.count(c) > 1)!r} more than once")
@@ -185,12 +215,22 @@ class CheckedModel:
 
     def prepared(self, batch: Batch) -> Batch:
         """What the model's function is given: the batch, or what `preprocess` makes of it."""
-        preprocess, prepare = self.preprocess, getattr(self.function, "prepare", None)
-        if preprocess is None:
+        first, prepare = self.preparation, getattr(self.function, "prepare", None)
+        if first is None:
             return batch
         # A framework may know better how its own functions are called.
-        return blaming("preprocess", lambda: preprocess(batch) if prepare is None else prepare(batch, preprocess), batch,
+        return blaming("preprocess", lambda: first(batch) if prepare is None else prepare(batch, first), batch,
                        lambda error: self._hint(batch, error))
+
+    @property
+    def moves(self) -> bool:
+        """Does the model want a sound's axes in another order than (n, samples) or (n, frames, bands)?"""
+        return self.layout in SOUNDS and ("C" in self.layout or "FT" in self.layout)
+
+    @property
+    def preparation(self) -> Callable[[Batch], Batch] | None:
+        """What is done to a batch before the model's function has it: axes moved as `layout` says, then `preprocess`."""
+        return LaidOut(self.layout, self.preprocess) if self.moves else self.preprocess
 
     def guarded(self, ask: Callable[[], Any], batch: Batch) -> Any:
         """What `ask` gives, or whatever it raises as one clear error about this batch."""
@@ -205,9 +245,14 @@ class CheckedModel:
                 f"{self._hint(batch, error)}") from error
 
     def _hint(self, batch: Batch, error: BaseException) -> str:
-        """What to try where a net was given images of a shape that it does not take."""
-        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension|axis|axes", str(error)):
+        """What to try where a net was given images or sounds of a shape that it does not take."""
+        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension|axis|axes|[Ee]xpected", str(error)):
             return ""
+        if self.layout in SOUNDS or (batch.ndim == 2 and batch.shape[1] >= LONG):
+            asked = {2: "'NCT' (n, 1, samples)", 3: "'NFT' (n, bands, frames), 'NCTF' or 'NCFT' (with an axis of one channel)"}
+            axes = "(samples,)" if batch.ndim == 2 else "(frames, bands)"
+            return (f"; each input came as {axes} = {batch.shape[1:]}, with layout {self.layout!r}: if the model wants other "
+                    f"axes, pass wt.model(…, layout=…), one of {asked[batch.ndim]}" if batch.ndim in asked else "")
         grey = batch.ndim == 3 and self.layout == "NHWC" and hasattr(self.function, "takes_floats")
         if batch.ndim != 4 and not grey:
             return ""
@@ -302,7 +347,7 @@ class DifferentiableModel(CheckedModel):
     def linearised(self, batch: Batch) -> tuple[Floats, Callable[..., Floats]]:
         """(scores, weights of the scores -> gradient): one forward pass, and a backward pass for each time it is pulled."""
         function: Any = self.function
-        outputs, pull = self.guarded(lambda: function.pullback(batch, self.preprocess), batch)
+        outputs, pull = self.guarded(lambda: function.pullback(batch, self.preparation), batch)
         scores = self._columns(raw := self._array(outputs, len(batch)))
 
         def gradient_of(weights: Floats, last: bool = False) -> Floats:
@@ -329,8 +374,9 @@ class DifferentiableModel(CheckedModel):
         if offer is None:
             raise TypeError(f"{self.name} must be a torch module or a Hugging Face model to be cut at a layer, "
                             f"got {getattr(self.function, 'kind', 'a function')}; leave the layer out")
-        values, function, places = self.guarded(lambda: offer(at, batch, self.preprocess), batch)
-        return Cut(values, replace(self, function=function, preprocess=None), **places)
+        values, function, places = self.guarded(lambda: offer(at, batch, self.preparation), batch)
+        layout = "NTF" if self.moves else self.layout  # the tail takes what the layer gives
+        return Cut(values, replace(self, function=function, preprocess=None, layout=layout), **places)
 
     def ruled(self, rule: str) -> DifferentiableModel:
         """The same model, whose gradients follow a rule of their own: guided, deconvnet or excitation."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from whytrust import files as from_disk
+from whytrust.checked import LONG, SOUNDS, CheckedModel
 from whytrust.core import Parts, generator
 from whytrust.domains import audio, image, tabular, text
 
@@ -29,7 +31,9 @@ SPECS = {
 FILES = (*image.SUFFIXES, *audio.SUFFIXES, ".txt")
 SAME = 1e-3
 """How far, in parts of its largest value, an input may lie from the one that ready-made parts are of: sums round."""
-WHOLE_SOUND = 400
+BAND_COUNTS = (20, 40, 64, 80, 96, 128, 229, 256, 257, 512, 513, 1025)
+"""How many bands spectrograms usually have."""
+WHOLE_SOUND = LONG
 """A bare 1-D array this long or longer is taken for a waveform; shorter ones could be rows and need a background."""
 
 
@@ -113,19 +117,23 @@ def cut(item: Any, parts: Any, layout: str, options: dict[str, Any], reads: Call
     if hasattr(item, "toarray"):
         raise TypeError(f"an input must be dense, got a sparse {type(item).__name__} of shape {item.shape}; pass x.toarray(), "
                         "or x.toarray()[0] for one row")
-    domain = domain_of(item, parts, options)
-    if isinstance(parts, str) and options.get("background") is None:
+    sound_asked = layout in SOUNDS and not isinstance(item, str | os.PathLike) and (
+        not isinstance(parts, str) or parts.partition(":")[0] in SPECS["audio"])
+    domain = "audio" if sound_asked else domain_of(item, parts, options)
+    if isinstance(parts, str) and not sound_asked and options.get("background") is None:
         _check_fit(item, parts, domain, options)
     wrong = [name for name in options if name not in OPTIONS[domain]]
     if wrong:
         raise TypeError(f"{', '.join(wrong)} cannot be used with {domain} inputs; they take {', '.join(OPTIONS[domain])}")
     if domain == "image":
-        return image.ImageParts.cut(item, "slic:16" if parts is None else parts, layout=layout, **options)
+        return image.ImageParts.cut(item, "slic:16" if parts is None else parts, layout="NHWC" if layout in SOUNDS else layout,
+                                    **options)
     if domain == "text":
         return text.TextParts.cut(_text(item), parts or "bag", reads=reads, **options)
     if domain == "audio":
-        sound, rate = _sound(item, options.pop("rate", None))
-        return audio.AudioParts.cut(sound, "time:16" if parts is None else parts, rate=rate, **options)
+        sound, rate = _sound(item, options.pop("rate", None), layout)
+        found = audio.AudioParts.cut(sound, "time:16" if parts is None else parts, rate=rate, **options)
+        return replace(found, notes=(*found.notes, *_notes(item, sound, layout, options)))
     if options.get("background") is None:
         raise ValueError("a table row can only be explained against training data: pass background= an array, a DataFrame, "
                          "or statistics saved from one (--background train.csv on the command line)")
@@ -204,8 +212,59 @@ def read_text(path: str | os.PathLike[str]) -> str:
     return from_disk.text(path)
 
 
-def _sound(item: Any, rate: int | None) -> tuple[Any, int | None]:
-    return audio.read(item, rate) if isinstance(item, str | os.PathLike) else (np.asarray(item), rate)
+def _sound(item: Any, rate: int | None, layout: str) -> tuple[Any, int | None]:
+    return audio.read(item, rate) if isinstance(item, str | os.PathLike) else (audio.as_heard(item, layout), rate)
+
+
+def _notes(item: Any, sound: Any, layout: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """What was done to a sound that came as whole numbers, and which axis of a spectrogram was taken for time by guess."""
+    kind = getattr(item, "dtype", None)
+    if np.ndim(sound) == 1:
+        whole = not isinstance(item, str | os.PathLike) and not str(kind).startswith(("float", "torch.float"))
+        return (f"The samples are whole numbers ({kind}): they were brought to −1 to 1, as those of a sound file are.",
+                ) if whole else ()
+    frames, bands = np.shape(sound)
+    known = layout in SOUNDS or options.get("band_edges_hz") is not None
+    if known or (frames > bands and frames not in BAND_COUNTS) or (frames == bands and frames not in BAND_COUNTS):
+        return ()
+    return (f"The {frames} rows were taken for moments and the {bands} columns for bands of frequency: if it is the other way "
+            "round, as in (mels, frames), say so with wt.model(…, layout='NFT'); if not, layout='NTF' leaves this note out.",)
+
+
+def fitted(model: CheckedModel, item: Any, parts: Any, options: dict[str, Any]) -> CheckedModel:
+    """The model with the layout of the sounds that it takes, where nobody has said and there is only one that it can be.
+
+    Rows are bands where band_edges_hz, or the net's first layer, has as many as there are rows and not as there are columns.
+    """
+    shape = np.shape(item) if hasattr(item, "shape") else ()
+    if model.layout in SOUNDS or len(shape) != 2 or not _may_be_sound(item, parts, options):
+        return model
+    edges = options.get("band_edges_hz")
+    bands = len(edges) - 1 if edges is not None else None if model.preprocess is not None else getattr(
+        model.function, "bands", None)
+    layout = {(True, False): "NFT", (False, True): "NTF"}.get((shape[0] == bands, shape[1] == bands))
+    return model if layout is None or hasattr(model.preprocess, "forward") else replace(model, layout=layout)
+
+
+def with_channel(model: CheckedModel, sound: Any) -> CheckedModel:
+    """The model with an axis of one channel for sounds, where nobody has said and its first layer must have one."""
+    lacks = getattr(model.function, "lacks_channel", None)
+    if sound is None or lacks is None or model.preprocess is not None or (
+            "C" in model.layout and model.layout in SOUNDS):
+        return model
+    turned = "FT" in model.layout
+    if not lacks((sound.T if turned else sound)[None]):
+        return model
+    return replace(model, layout="NCT" if sound.ndim == 1 else "NCFT" if turned else "NCTF")
+
+
+def _may_be_sound(item: Any, parts: Any, options: dict[str, Any]) -> bool:
+    if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray):
+        return False  # cut already
+    try:
+        return domain_of(item, parts, options) == "audio"
+    except ValueError:
+        return False  # it is refused in its turn
 
 
 class Said(str):

@@ -103,6 +103,34 @@ class TorchScores:
         """The user's module."""
         return self.module
 
+    @property
+    def bands(self) -> int | None:
+        """How many numbers of one moment the first layer takes, where it goes along time: of a spectrogram, its bands."""
+        layer = first_layer(self.module)
+        for kind, width in (("Conv1d", "in_channels"), ("Linear", "in_features"), ("LSTM", "input_size"), ("GRU", "input_size"),
+                            ("RNN", "input_size")):
+            if _is(layer, kind) and getattr(layer, width, 1) > 1:
+                return int(getattr(layer, width))
+        return None
+
+    def lacks_channel(self, inputs: Batch) -> bool:
+        """Does the module take such sounds with an axis of one channel, and not without?
+
+        Only where its first layer is a convolution of one channel is the module asked. It is asked about two inputs, because
+        torch takes one input without the axis for an input without the batch's axis, and answers.
+        """
+        layer, array = first_layer(self.module), np.asarray(inputs)
+        if not _is(layer, {2: "Conv1d", 3: "Conv2d"}.get(array.ndim, "")) or getattr(layer, "in_channels", 0) != 1:
+            return False
+        two = np.repeat(array[:1], 2, axis=0)
+        return not self._answers(two) and self._answers(two[:, None])
+
+    def _answers(self, batch: Batch) -> bool:
+        try:
+            return len(self(batch)) == len(batch)
+        except Exception:  # whatever a user's module may raise
+            return False
+
     def hears_where(self, preprocess: Any) -> bool:
         """Does a layer, or the preprocessing, say which time and frequency its outputs stand for?"""
         return says_where(preprocess) or find_layer(self.module, says_where) is not None
@@ -386,7 +414,8 @@ def _takes_tensors(preprocess: Any) -> bool:
 
 
 def _evaluating(preprocess: Any) -> AbstractContextManager[None]:
-    return evaluating(preprocess) if hasattr(preprocess, "modules") else nullcontext()
+    module = getattr(preprocess, "then", preprocess)
+    return evaluating(module) if hasattr(module, "modules") else nullcontext()
 
 
 def _dtype_of(batch: Any) -> Any:
@@ -416,10 +445,18 @@ def _tensors(module: Any) -> Iterator[Any]:
 
 def _takes_tokens(module: Any) -> bool:
     """Is the first layer with parameters an embedding? (A scripted module keeps its class's name alone.)"""
+    first = first_layer(module)
+    return _is(first, "Embedding") or _is(first, "EmbeddingBag")
+
+
+def first_layer(module: Any) -> Any:
+    """The first layer with parameters of its own, None where there is none."""
+    return next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
+
+
+def _is(layer: Any, kind: str) -> bool:
     torch = need("torch", "torch")
-    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
-    known = (torch.nn.Embedding, torch.nn.EmbeddingBag)
-    return isinstance(first, known) or getattr(first, "original_name", None) in ("Embedding", "EmbeddingBag")
+    return bool(kind) and (isinstance(layer, getattr(torch.nn, kind)) or getattr(layer, "original_name", None) == kind)
 
 
 def _check_parameters(module: Any, name: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from whytrust import files, inputs, loading
+from whytrust.checked import IMAGES, SOUNDS
 from whytrust.core import near, need
 from whytrust.domains import audio
 
@@ -27,8 +28,9 @@ def add_model_options(command: Any, images: bool = True) -> None:
     """What may be said of a model, by every command that takes one; `images` are out where all models are of texts."""
     command.set_defaults(layout=None, fast=None)
     if images:
-        command.add_argument("--layout", choices=("NHWC", "NCHW"),
-                             help="how the model takes images (default: what its kind does)")
+        command.add_argument("--layout", choices=(*IMAGES, *SOUNDS),
+                             help="how the model takes images (NHWC, NCHW), waveforms (NT, NCT) or spectrograms (T frames, F "
+                                  "bands, C one channel); default: what its kind does")
     command.add_argument("--output", choices=("probability", "logit"), help="what the model returns")
     command.add_argument("--threshold", type=float, help="one output or two classes: the second class above it")
     command.add_argument("--classes", help="names of the model's outputs, a,b,c or a .txt file with one a line")

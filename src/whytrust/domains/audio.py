@@ -22,6 +22,7 @@ from whytrust.domains.audio_chart import band_edges as band_edges
 from whytrust.domains.audio_chart import parse_grid as parse_grid
 from whytrust.domains.audio_reading import FILLS as FILLS
 from whytrust.domains.audio_reading import SUFFIXES as SUFFIXES
+from whytrust.domains.audio_reading import as_heard as as_heard
 from whytrust.domains.audio_reading import as_type, checked, fitting, level, whole_rate
 from whytrust.domains.audio_reading import read as read
 from whytrust.domains.audio_reading import without_channels as without_channels

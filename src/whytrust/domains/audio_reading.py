@@ -80,6 +80,28 @@ def checked(sound: Any, rate: Any = None, units: bool = False) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
+def as_heard(sound: Any, layout: str = "NT") -> NDArray[Any]:
+    """A sound as (samples,) or (frames, bands), whole samples brought to −1 to 1 as those of a file are.
+
+    `layout` says how it comes: with an axis of one channel (C), or with bands first (FT).
+    """
+    array = np.asarray(sound.detach().cpu() if hasattr(sound, "detach") else sound)
+    if layout in ("NCT", "NCTF", "NCFT") and array.ndim == len(layout) - 1 and array.shape[0] == 1:
+        array = array[0]
+    if "FT" in layout and array.ndim == 2:
+        array = np.ascontiguousarray(array.T)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        return array
+    if array.dtype.kind == "u" and array.dtype.itemsize == 1:
+        return np.asarray((array.astype(np.float32) - 128) / 128)  # as 8-bit files have it
+    if array.dtype.kind == "u":
+        return array  # which is refused: its silence is unknown
+    if array.dtype.itemsize > 4:
+        raise TypeError(f"whole samples must be int8, int16 or int32, whose loudest value is known, got {array.dtype}; pass "
+                        "float32 between -1 and 1")
+    return np.asarray(array / 2.0 ** (8 * array.dtype.itemsize - 1), dtype=np.float32)
+
+
 def fitting(other: Any, sound: NDArray[Any]) -> NDArray[Any]:
     """Another sound that can be laid over this one, or one clear error."""
     shape = np.shape(other)
@@ -93,9 +115,9 @@ def fitting(other: Any, sound: NDArray[Any]) -> NDArray[Any]:
 def without_channels(shape: tuple[int, ...]) -> str:
     """What to do with a sound whose array has an axis for channels; of one, only the user knows if the model wants the axis."""
     axis = int(np.argmin(shape))
-    alone, back = ("x[:, 0]", "waves[..., None]") if axis else ("x[0]", "waves[:, None]")
+    alone, back = ("x[:, 0]", "preprocess=lambda waves: waves[..., None]") if axis else ("x[0]", "layout='NCT'")
     return f"average the channels, x.mean(axis={axis})" if shape[axis] > 1 else (
-        f"pass {alone}, and where the model wants the axis of one channel, wt.model(…, preprocess=lambda waves: {back})")
+        f"pass {alone}, and where the model wants the axis of one channel, wt.model(…, {back})")
 
 
 def level(fill: Any, values: NDArray[Any], dtype: np.dtype[Any]) -> float:

@@ -38,7 +38,7 @@ class Dialled:
         """(outputs, weights of the outputs -> gradient with respect to the values)."""
         function: Any = self.model.function
         made = self.dials.inputs(values)
-        outputs, pull = self._asked(lambda: function.pullback(made, self.model.preprocess), made)
+        outputs, pull = self._asked(lambda: function.pullback(made, self.model.preparation), made)
         return outputs, _Pull(pull, self.dials)
 
     def _asked(self, ask: Callable[[], Any], made: Floats) -> Any:

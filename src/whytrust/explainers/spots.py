@@ -282,7 +282,7 @@ class Spot:
 
     def _check_whole_numbers(self) -> None:
         """Gradients are taken at floats: a preprocessing in which bytes wrap around would be explained at another place."""
-        given, preprocess = self.question.input, self.question.model.preprocess
+        given, preprocess = self.question.input, self.question.model.preparation
         of_tensors = hasattr(preprocess, "forward") or getattr(preprocess, "takes_tensors", False)
         if preprocess is None or getattr(given, "dtype", np.dtype(float)).kind not in "iu" or of_tensors:
             return  # what a torch module makes of bytes, the model itself finds out
@@ -305,7 +305,7 @@ def _cut(asked: DifferentiableModel, question: Question, must: bool) -> Cut | No
     if must:
         return asked.cut(question.input)
     hears_where = getattr(asked.function, "hears_where", None)
-    if hears_where is None or not hears_where(asked.preprocess):
+    if hears_where is None or not hears_where(asked.preparation):
         return None
     try:
         cut = asked.cut(question.input)

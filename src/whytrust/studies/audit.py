@@ -18,7 +18,7 @@ import whytrust.inputs as reading
 from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.core import LayeredParts, generator
-from whytrust.domains.audio import AudioParts
+from whytrust.domains.audio import AudioParts, as_heard
 from whytrust.domains.image import laid_out
 from whytrust.domains.text import TextParts
 from whytrust.engine import Block, Result
@@ -212,6 +212,8 @@ class AuditStudy:
         value = self.data.read(item)
         if self.domain == "text":
             return text_cases.taken_in(self.model, value)
+        if self.domain == "audio":
+            return as_heard(value, (self.attacked or self.model).layout)
         return laid_out(value, self.model.layout) if self.domain == "image" else value
 
     def _whole(self, value: Any, item: Item) -> Any:

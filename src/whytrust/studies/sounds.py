@@ -90,7 +90,8 @@ def settled(model: CheckedModel, rate: int | None, of_parts: Mapping[str, Any], 
         raise ValueError("explain_on='preprocessed' must come with a model that has a preprocess, such as wt.model(net, "
                          "preprocess=FrontEnd()), which makes spectrograms of waveforms; got one without")
     options.pop("rate", None)
-    return replace(model, preprocess=None), model, options | _units(model.preprocess, options)
+    layout = "NTF" if model.moves else model.layout  # what the preprocessing makes has axes of its own
+    return replace(model, preprocess=None, layout=layout), model, options | _units(model.preprocess, options)
 
 
 EXPLAINED = ("input", "preprocessed")

@@ -14,6 +14,7 @@ from whytrust import inputs as reading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import LayeredParts, Parts, generator, near
+from whytrust.domains.audio import as_heard
 from whytrust.measures import METRIC_NAMES, Flips, Recovery
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures.flips import BASELINES
@@ -228,7 +229,7 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         if data.rate is None and is_sound(data.items[0].value):
             raise ValueError("sound files must be brought to the rate that the model was made for: pass rate=, in samples a "
                              "second")
-        model, attacked, of_parts = sounds.settled(model, data.rate, of_parts, explain_on)
+        model, attacked, of_parts = sounds.settled(_fitted(model, data, parts, of_parts), data.rate, of_parts, explain_on)
         parts = "tf:5x4" if parts is None else parts
     settled = reading.prepare(dict(of_parts))
     strengths, adversaries, told = _adversaries(attacked or model, attack, settled, of_parts.get("background"),
@@ -313,6 +314,18 @@ def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -
     with_gradients = OF_TEXTS if domain == "text" else EXPLAINERS
     usual = with_gradients if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
     return contenders.named(usual if given is None else given, background, BASELINES, "an audit")
+
+
+def _fitted(model: CheckedModel, data: Data, parts: Any, of_parts: Mapping[str, Any]) -> CheckedModel:
+    """The model with the layout of the first sound that can be read; what cannot is told in its turn."""
+    for item in data.items:
+        try:
+            value = data.read(item)
+            found = reading.fitted(model, value, parts, dict(of_parts))
+            return reading.with_channel(found, as_heard(value, found.layout))
+        except (ValueError, TypeError, OSError):
+            continue
+    return model
 
 
 def _adversaries(model: CheckedModel, attack: Any, of_parts: Mapping[str, Any], background: Any, first: Any,

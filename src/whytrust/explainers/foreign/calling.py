@@ -28,7 +28,7 @@ def source_of(function: Any) -> Any:
 def taken_by_source(question: Question) -> Batch:
     """A batch of one as the user's own object takes it: after the model's preprocessing, and in order in memory."""
     batch = question.input
-    if question.model.preprocess is None:
+    if question.model.preparation is None:
         return batch
     prepared: Any = question.model.prepared(batch)
     made: Any = prepared.array if isinstance(prepared, Fresh) else prepared

@@ -1,0 +1,181 @@
+"""Sounds with their axes in another order: what the net gets, and what its parts are called."""
+
+import numpy as np
+import pytest
+
+import whytrust as wt
+from whytrust.domains.audio import as_heard
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+RNG = np.random.default_rng(0)
+BANDS, FRAMES = 80, 120
+LOG_MEL = RNG.normal(size=(BANDS, FRAMES)).astype(np.float32)  # (mels, frames), as librosa and torchaudio give it
+LOG_MEL[60:80, 30:60] += 3.0
+HZ = np.linspace(0, 8000, BANDS + 1)
+HIGH_EARLY = "frames 30–59, bands 60–79"
+
+
+def high_and_early(batch):
+    """(n, mels, frames) -> P: how loud the top quarter of the bands is in the second quarter of the time."""
+    array = np.asarray(batch, dtype=np.float64)
+    assert array.shape[1:] == (BANDS, FRAMES)
+    loud = array[:, 60:80, 30:60].mean(axis=(1, 2))
+    p = 1 / (1 + np.exp(1 - loud))
+    return np.stack([1 - p, p], axis=1)
+
+
+class OverTime(nn.Module):
+    """Conv1d over 80 bands as channels, as nets of log-mels often begin: it hears band 70 alone."""
+
+    def __init__(self, turned=False):
+        super().__init__()
+        self.conv = nn.Conv1d(BANDS, 1, 1, bias=False)
+        self.conv.weight.data.zero_()
+        self.conv.weight.data[0, 70, 0] = 1.0
+        self.turned = turned
+
+    def forward(self, x):
+        x = self.conv(x.transpose(1, 2) if self.turned else x)
+        loud = x[:, 0, 30:60].mean(dim=1)
+        return torch.stack([-loud, loud], dim=1)
+
+
+class OfWaves(nn.Module):
+    """Conv1d of one channel on (n, 1, samples): the energy of the third quarter."""
+
+    def __init__(self, own_axis=False):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 1, 1, bias=False)
+        self.conv.weight.data.fill_(1.0)
+        self.own_axis = own_axis
+
+    def forward(self, x):
+        x = self.conv(x[:, None] if self.own_axis else x)
+        part = (x[..., 1000:1500] ** 2).mean(dim=(1, 2)) - 0.05
+        return torch.stack([-part, part], dim=1)
+
+
+def wave():
+    found = (0.1 * RNG.normal(size=2000)).astype(np.float32)
+    found[1000:1500] += 0.5 * np.sin(np.arange(500) / 5)
+    return found.astype(np.float32)
+
+
+def best(e):
+    return e.names[int(np.argmax(e.scores))]
+
+
+def test_a_spectrogram_with_bands_first_is_labelled_as_what_it_is():
+    model = wt.model(high_and_early, output="probability", layout="NFT")
+    e = wt.explain(model, LOG_MEL, parts="tf:4x4", samples=300)
+    assert best(e) == HIGH_EARLY
+    assert e.notes == () or not any("rows" in note for note in e.notes)
+    assert e.prediction == pytest.approx(high_and_early(LOG_MEL[None])[0, 1])
+
+
+def test_without_a_word_of_the_axes_a_note_says_what_was_guessed():
+    e = wt.explain(wt.model(high_and_early, output="probability"), LOG_MEL, parts="tf:4x4", samples=300)
+    assert any("80 rows were taken for moments" in note and "layout='NFT'" in note for note in e.notes)
+    tall = wt.model(lambda batch: high_and_early(np.swapaxes(batch, 1, 2)), output="probability")
+    assert not any("rows" in note for note in wt.explain(tall, LOG_MEL.T, parts="tf:4x4", samples=50).notes)
+
+
+def test_edges_of_the_bands_tell_which_axis_is_which():
+    e = wt.explain(wt.model(high_and_early, output="probability"), LOG_MEL, parts="tf:4x4", band_edges_hz=HZ, hop_seconds=0.01,
+                   samples=300)
+    assert best(e) == "0.30–0.60 s, 6000–8000 Hz"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_first_layer_tells_which_axis_is_which(turned):
+    """It takes 80 bands: where 80 are rows they are the bands, where they are columns likewise (the net turns them itself)."""
+    sound = LOG_MEL.T if turned else LOG_MEL
+    for method in ("lime", "saliency"):
+        e = wt.explain(wt.model(OverTime(turned), output="logit"), sound, method, target=1, parts="tf:4x4")
+        assert best(e) == HIGH_EARLY
+    np.testing.assert_allclose(e.prediction, torch.sigmoid(2 * torch.from_numpy(LOG_MEL)[70, 30:60].mean()), rtol=1e-5)
+
+
+def test_a_net_of_waves_with_a_channel_gets_the_axis():
+    sound = wave()
+    p = torch.sigmoid(2 * (torch.from_numpy(sound)[1000:1500] ** 2).mean() - 0.1).item()
+    for model in (wt.model(OfWaves(), output="logit"), wt.model(OfWaves(), output="logit", layout="NCT"),
+                  wt.model(OfWaves(own_axis=True), output="logit"),
+                  wt.model(lambda x: OfWaves()(torch.from_numpy(np.ascontiguousarray(x))), output="logit", layout="NCT")):
+        e = wt.explain(model, sound, target=1, parts="time:4", samples=64)
+        assert best(e) == "samples 1000–1499"
+        assert e.prediction == pytest.approx(p, rel=1e-5)
+    e = wt.explain(wt.model(OfWaves(), output="logit"), sound, "saliency", target=1, parts="time:4")
+    assert best(e) == "samples 1000–1499"
+    same = wt.explain(wt.model(OfWaves(), output="logit", layout="NCT"), sound[None], target=1, parts="time:4", samples=64)
+    assert same.prediction == pytest.approx(p, rel=1e-5)
+
+
+def test_a_net_of_spectrograms_with_a_channel_gets_the_axis():
+    class Picture(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 1, 1, bias=False)
+            self.conv.weight.data.fill_(1.0)
+
+        def forward(self, x):
+            loud = self.conv(x)[:, 0, 60:80, 30:60].mean(dim=(1, 2))
+            return torch.stack([-loud, loud], dim=1)
+
+    for layout in (None, "NCFT"):
+        model = wt.model(Picture(), output="logit", **({} if layout is None else {"layout": layout}))
+        given = {} if layout else {"band_edges_hz": HZ}
+        e = wt.explain(model, LOG_MEL, target=1, parts="tf:4x4", samples=300, **given)
+        assert best(e).startswith("frames 30–59, ")
+        np.testing.assert_allclose(e.prediction, torch.sigmoid(2 * torch.from_numpy(LOG_MEL)[60:80, 30:60].mean()), rtol=1e-5)
+
+
+def test_where_no_axis_helps_the_error_names_the_layouts():
+    def of_channels(batch):
+        if np.ndim(batch) != 3:
+            raise ValueError(f"expected 3 dimensions, got {np.ndim(batch)}")
+        return np.full((len(batch), 1), 0.5)
+
+    with pytest.raises(ValueError, match=r"\(samples,\) = \(2000,\).*'NCT' \(n, 1, samples\)"):
+        wt.explain(wt.model(of_channels, output="probability"), wave(), parts="time:4")
+    with pytest.raises(ValueError, match="'NTF', 'NFT', 'NCTF' or 'NCFT' for spectrograms, got 'BCT'"):
+        wt.model(of_channels, layout="BCT")
+
+
+@pytest.mark.parametrize(("kind", "scale"), [(np.int16, 2**15), (np.int32, 2**31), (np.int8, 2**7)])
+def test_whole_samples_are_brought_to_one(kind, scale):
+    whole = np.clip(np.rint(wave() * (scale - 1)), -scale, scale - 1).astype(kind)
+    floats = (whole / scale).astype(np.float32)
+    model = wt.model(OfWaves(), output="logit")
+    e, other = (wt.explain(model, one, target=1, parts="time:4", samples=64) for one in (whole, floats))
+    assert e.prediction == other.prediction
+    np.testing.assert_array_equal(e.scores, other.scores)
+    assert any(f"whole numbers ({np.dtype(kind)})" in note for note in e.notes)
+    assert not any("whole numbers" in note for note in other.notes)
+
+
+def test_bytes_have_their_silence_in_the_middle_and_long_integers_are_refused():
+    np.testing.assert_allclose(as_heard(np.array([0, 128, 192], np.uint8)), [-1, 0, 0.5])
+    with pytest.raises(TypeError, match=r"int8, int16 or int32.*got int64"):
+        as_heard(np.zeros(3, np.int64))
+
+
+def test_an_attack_gives_back_what_it_was_given():
+    """The logit is the mean of band 70 over 30 frames, so exactly those cells move, in the orientation that was given."""
+    found = wt.attack(wt.model(OverTime(), output="logit", layout="NFT"), LOG_MEL, "pgd", epsilon=5.0, step=1.0, targets=0,
+                      bounds=None, iterations=20)
+    changed = np.asarray(found.adversarial[0] if isinstance(found.adversarial, list) else found.adversarial).reshape(BANDS, FRAMES)
+    moved = np.argwhere(np.abs(changed - LOG_MEL) > 1e-3)
+    assert set(moved[:, 0]) == {70}
+    assert set(moved[:, 1]) == set(range(30, 60))
+
+
+def test_an_audit_of_whole_samples_with_a_channel_finds_the_cause(tmp_path):
+    whole = [np.rint(wave() * 32767).astype(np.int16) for _ in range(4)]
+    audit = wt.audit(wt.model(OfWaves(), output="logit", classes=["quiet", "loud"]), whole, explainers={"saliency": {}},
+                     attack={"method": "pgd", "epsilon": 0.5, "norm": "linf"}, parts="time:4", rate=8000, out=tmp_path / "run")
+    records = [r for r in audit.store.records() if r["status"] == "ok"]
+    assert len(records) == 4
+    assert all(r["trials"][0]["order"]["saliency"][0] == 2 for r in records)
