@@ -41,10 +41,11 @@ class Loaded:
     demo: demos.Demo | None = None
     detector: Any = None  # of singing in whole songs
 
-    def read_sound(self, path: str | Path, at: float | None = None) -> tuple[Any, float]:
-        """(an excerpt of a sound file as a detector of singing takes it, its middle in seconds), or the file's middle."""
+    def read_sound(self, path: str | Path, at: float | None = None) -> tuple[Any, float, Any]:
+        """(an excerpt of a sound file as a detector of singing takes it, its middle in seconds, its samples at RATE)."""
         wave = audio.read(path, RATE)[0]
-        return self.detector.excerpt(wave, at), len(wave) / RATE / 2 if at is None else at
+        excerpt = self.detector.excerpt(wave, at)
+        return excerpt, len(wave) / RATE / 2 if at is None else at, self.detector.played(wave, at)
 
 
 def load(spec: str, trust_pickle: bool = False, device: str | None = None, **options: Any) -> Loaded:

@@ -1,3 +1,5 @@
+import base64
+import io
 import json
 
 import numpy as np
@@ -52,7 +54,15 @@ def test_a_moment_of_a_song_is_explained(capsys, weights, recording):
 
 def test_the_page_says_which_moment_it_is_about(capsys, weights, recording, tmp_path):
     assert told(capsys, "explain", weights, f"{recording}@1.5", "--samples", "60", "--out", str(tmp_path / "e.html"))[0] == 0
-    assert "for song.flac around 1.50 s: " in (tmp_path / "e.html").read_text()
+    page = (tmp_path / "e.html").read_text()
+    assert "for song.flac around 1.50 s: " in page
+    packed = base64.b64decode(page.partition("data:audio/wav;base64,")[2].partition('"')[0])
+    heard, rate = soundfile.read(io.BytesIO(packed))
+    assert (len(heard), rate) == (115 * 315, 22050)
+    wave = soundfile.read(recording)[0].mean(axis=1)
+    start = round(1.5 * 70) * 315 - len(heard) // 2  # the moment is in the middle of what is played
+    near = max(range(start - 2, start + 3), key=lambda at: np.corrcoef(heard, wave[at:at + len(heard)])[0, 1])
+    np.testing.assert_allclose(heard, wave[near:near + len(heard)], atol=1e-3)
 
 
 def test_a_folder_is_no_moment(capsys, weights, recording, tmp_path):

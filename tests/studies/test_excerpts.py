@@ -83,9 +83,15 @@ def test_adversaries_are_within_epsilon_and_heard_as_their_song_is(signal):
     assert any(one.reached for one in answers.values())
     if signal == "magnitude":
         assert attacked.adversarial.min() >= 0
+        waves = detector.hearing.resynthesised(song(0).wave, attacked.adversarial)
+        heard = detector.hearing.probabilities(waves) > detector.threshold
+        assert [one.played.label for one in answers.values()] == [int(heard[frame_of(case)]) for case in block.cases]
+        assert answers[0].facts["played_flipped"] == int((heard != attacked.sung).sum())
         assert answers[0].facts["at_floor"] == np.mean((attacked.adversarial == 0) & (attacked.clean > 0))
     else:
         assert answers[0].facts["at_floor"] is None
+        assert answers[0].played.label is None  # it is played as the net got it
+        assert answers[0].facts["played_flipped"] == attacked.flipped.sum()
 
 
 def test_an_audit_of_songs_finds_the_planted_cause_in_both_directions(tmp_path):
@@ -103,6 +109,16 @@ def test_an_audit_of_songs_finds_the_planted_cause_in_both_directions(tmp_path):
     audit.save_html(tmp_path / "page.html")
     arrays = audit.store.arrays(records[0]["case"])
     assert set(arrays) == {"clean", "adversarial", "labels", "clean_wave", "adversarial_wave"}
+
+
+def test_the_page_says_what_the_net_says_of_the_sound_that_is_played(tmp_path):
+    audit = auditing.run(study(songs(1), signal="magnitude", alpha=2.0), tmp_path / "run")
+    records = [r for r in audit.store.records() if r["status"] == "ok"]
+    assert records
+    page = audit.save_html(tmp_path / "page.html").read_text()
+    for record in records:
+        said = "also says" if record["sound"]["played"] == record["label_name"] else "says"
+        assert f"Of the sound that is played the model {said} “{record['sound']['played']}”" in page
 
 
 def test_records_do_not_depend_on_the_number_of_jobs_nor_on_interruptions(tmp_path):

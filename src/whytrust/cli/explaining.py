@@ -12,6 +12,7 @@ from whytrust import api, inputs, loading
 from whytrust.cli import reading
 from whytrust.cli.screen import complain
 from whytrust.explanation import Explanation, Gallery
+from whytrust.models.songs import RATE
 
 
 def add_to(commands: Any) -> None:
@@ -63,8 +64,8 @@ def _explain(options: argparse.Namespace) -> int:
         given["baseline"] = reading.baseline(options.baseline)
     if options.background:
         given["background"] = reading.table(options.background)
-    item, source = (reading.item_of(options.input, examples, given), "") if loaded.detector is None else reading.excerpt(
-        options.input, loaded, given)
+    item, source, wave = (reading.item_of(options.input, examples, given), "", None) if loaded.detector is None else (
+        reading.excerpt(options.input, loaded, given))
     given |= {} if options.rate is None else {"rate": options.rate}
     code = 0
     try:
@@ -74,7 +75,8 @@ def _explain(options: argparse.Namespace) -> int:
         for index, error in failed.errors.items():
             complain(f"input {index}: {error}")
         found, code = [e for e in failed.explanations if e is not None], 1
-    _show([replace(e, source=source or e.source) for e in _flat(found)], options)
+    found = [replace(e, source=source or e.source) for e in _flat(found)]
+    _show(found if wave is None else [replace(e, view=replace(e.view, wave=wave, rate=RATE)) for e in found], options)
     return code
 
 

@@ -84,19 +84,22 @@ def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> 
     return path if exists else text
 
 
-def excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> tuple[Any, str]:
-    """(the excerpt, what it is called): of song.wav the one in its middle, of song.wav@12.5 the one around 12.5 seconds."""
+def excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> tuple[Any, str, Any]:
+    """(the excerpt, what it is called, its samples where they are known).
+
+    Of song.wav it is the one in its middle, of song.wav@12.5 the one around 12.5 seconds.
+    """
     place, sign, moment = text.rpartition("@")
     path, at = (place, moment) if sign and not Path(text).exists() else (text, None)
     if Path(path).is_dir():
         raise ValueError(f"INPUT must be one sound file for a detector of singing, which is asked about a moment, as in "
                          f"song.wav@12.5, got the folder {path}; `whytrust audit` takes folders of songs")
     if Path(path).suffix.lower() not in audio.SUFFIXES:
-        return item_of(text, loaded.inputs, given), ""
+        return item_of(text, loaded.inputs, given), "", None
     if at is not None and not re.fullmatch(r"\d+(\.\d*)?", at):
         raise ValueError(f"a moment must be a number of seconds, as in song.wav@12.5, got {at!r}")
-    found, middle = loaded.read_sound(path, None if at is None else float(at))
-    return found, f"{Path(path).name} around {middle:.2f} s"
+    found, middle, wave = loaded.read_sound(path, None if at is None else float(at))
+    return found, f"{Path(path).name} around {middle:.2f} s", wave
 
 
 def baseline(text: str) -> Any:

@@ -23,6 +23,10 @@ def _share(threshold: Any) -> float:
     return float(threshold)
 
 
+def _frame(frames: int, at: float | None) -> int:
+    return frames // 2 if at is None else round(at * FRAME_RATE)
+
+
 @dataclass(frozen=True, eq=False)
 class Detector:
     """Is somebody singing? A net, and the probability above which it says so."""
@@ -57,12 +61,18 @@ class Detector:
     def excerpt(self, wave: Any, at: float | None = None) -> NDArray[np.float32]:
         """(115, 80): the log-mel excerpt around a moment in seconds, by default the middle; all of it must lie in the song."""
         log_mel = self.hearing.log_mel(wave)
-        frame = len(log_mel) // 2 if at is None else round(at * FRAME_RATE)
+        frame = _frame(len(log_mel), at)
         if not REACH <= frame < len(log_mel) - REACH:
             raise ValueError(f"an excerpt is {FRAMES / FRAME_RATE:.2f} s long and must lie in the song: its middle must be "
                              f"between {REACH / FRAME_RATE:.2f} and {(len(log_mel) - REACH - 1) / FRAME_RATE:.2f} s, got "
                              f"{frame / FRAME_RATE:.2f}")
         return np.ascontiguousarray(log_mel[frame - REACH:frame + REACH + 1])
+
+    def played(self, wave: Any, at: float | None = None) -> NDArray[np.float32]:
+        """The samples of that excerpt, to listen to: those of its frames, half a hop before and behind each one's middle."""
+        samples = np.asarray(wave, dtype=np.float32)
+        start = (_frame(1 + len(samples) // HOP, at) - REACH) * HOP - HOP // 2
+        return samples[max(start, 0):start + FRAMES * HOP]
 
     def examples(self, songs: Iterable[Song]) -> list[NDArray[np.float32]]:
         """Of each song the excerpt in which the net is surest of singing, then the one in which it is surest of none."""

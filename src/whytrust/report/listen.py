@@ -64,9 +64,20 @@ def listening(sound: Sound, played: Waves | None, names: Sequence[str], title: s
         "data_seconds": repr(sound.seconds), "data_hertz": " ".join(number(hz) for hz in sound.hertz),
         "data_bands": sound.labels.shape[1], "data_cells": runs(sound.labels),
         "data_names": json.dumps([clean(name) for name in names], ensure_ascii=False)}
-    said = _quieter(played) + ("" if parts else " Parts cannot be played: which frequencies the bands stand for is not known.")
+    said = _quieter(played) + _asked_again(sound) + (
+        "" if parts else " Parts cannot be played: which frequencies the bands stand for is not known.")
     return tag("div", tag("div", *players, class_="heard"), tag("p", said, class_="aside"), class_="listen", role="group",
                aria_label=f"Listen: {title}", data_rate=played.rate, **cut)
+
+
+def _asked_again(sound: Sound) -> str:
+    """What the model says of the wave that is played, where it was given a spectrogram that no wave has."""
+    if sound.played is None:
+        return ""
+    same = "also says" if sound.played == sound.said else "says"
+    given = f", and “{sound.said}” of the spectrogram that it was given" if sound.said not in (None, sound.played) else ""
+    return (" The attack changed a spectrogram, and the sound after it is made from that: no sound has exactly this "
+            f"spectrogram. Of the sound that is played the model {same} “{sound.played}”{given}.")
 
 
 def axes(view: Markup, sound: Sound) -> Markup:

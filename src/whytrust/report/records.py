@@ -177,7 +177,7 @@ _TRIAL = _held(
 _LENGTH = _is("a length above 0", lambda value: _finite(value) and value > 0)
 _RATE = _is("a whole number of samples a second", lambda value: type(value) is int and 1 <= value <= 10**7)
 _SOUND = _held({}, {"hertz": _maybe(_listed(NUMBER)), "seconds": _maybe(_LENGTH), "rate": _maybe(_RATE),
-                    "moment": _maybe(LABEL)})
+                    "moment": _maybe(LABEL), "played": _maybe(LABEL)})
 _STATE = _is(f"one of {', '.join(STATES)}", lambda value: value in STATES)
 _ANY = _held({"case": NAME, "status": _STATE},
              {"name": _maybe(NAME), "source": _maybe(LABEL), "error": _maybe(TOLD), "truth": _maybe(LABEL),

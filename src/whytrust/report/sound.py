@@ -41,6 +41,8 @@ class Sound:
     rate: int | None
     clean: Floats | None  # (samples,)
     adversarial: Floats | None
+    played: str | None = None  # what the model says of the wave after the attack, where it was given something else
+    said: str | None = None  # what it says of what it was given
 
     @property
     def samples(self) -> int:
@@ -97,7 +99,8 @@ def sound(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Soun
         raise ValueError(f"clean_wave and adversarial_wave must be (samples,) of one length, got {clean.shape} and "
                          f"{adversarial.shape} in case {case!r}; store the samples that the spectrograms stand for")
     moment = None if said.get("moment") is None else str(said["moment"])
-    return Sound(labels, float(seconds) if seconds else None, hertz, moment, int(rate) if rate else None, clean, adversarial)
+    return Sound(labels, float(seconds) if seconds else None, hertz, moment, int(rate) if rate else None, clean, adversarial,
+                 *(None if one is None else str(one) for one in (said.get("played"), record.get("label_name"))))
 
 
 def spectrograms(clean: Floats, adversarial: Floats, labels: NDArray[Any]) -> tuple[Pixels, Pixels, Pixels, NDArray[Any], str]:

@@ -27,6 +27,7 @@ class Played:
     changed: NDArray[np.float32]
     rate: int
     moment: str | None = None  # where in a longer sound this is
+    label: int | None = None  # what the model says of `changed`, where it was given something else than that sound
 
 
 @dataclass(frozen=True, eq=False)

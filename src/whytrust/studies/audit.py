@@ -315,6 +315,8 @@ class AuditStudy:
             record["columns"] = list(cut.over(found.clean).names)
         elif self.domain == "audio":
             record["sound"] = sounds.facts(cut, found, self.of_parts or {})
+            if found.played is not None and found.played.label is not None:
+                record["sound"]["played"] = self.model.class_name(found.played.label, self._columns)
         elif self.domain == "text":
             record["text"] = text_cases.facts(found, self.data.read(item))
         else:

@@ -101,8 +101,13 @@ class OfSongs:
         labels = [model.labels(model(batch)) for batch in (np.stack(list(given.values())), changed)]
         on_calls(2 * len(given))
         facts = self.facts(attacked, waves)
+        said: list[int | None] = [None] * len(given)
+        if self.signal != "waveform":
+            again = excerpts_of(self.hearing.log_mel(waves))
+            said = [int(label) for label in model.labels(model(np.stack([again(frames[i]) for i in given])))]
+            on_calls(len(given))
         return {i: Adversary(given[i], changed[j], int(labels[0][j]), int(labels[1][j]), labels[0][j] != labels[1][j], facts,
-                             Played(stretch(song.wave, frames[i]), stretch(waves, frames[i]), RATE))
+                             Played(stretch(song.wave, frames[i]), stretch(waves, frames[i]), RATE, label=said[j]))
                 for j, i in enumerate(given)}
 
 
