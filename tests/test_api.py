@@ -390,6 +390,17 @@ def test_bytes_for_a_bare_net_are_said_aloud():
     assert not any("pixels as they are" in note for note in batch[0].notes)
 
 
+def test_progress_of_a_training_goes_to_a_file_too(capsys):
+    quiet, told = Progress("asking"), Progress("training", every=0.0)
+    for progress in (quiet, told):
+        progress.start = progress.logged = progress.start - 60
+        with progress.expect(100):
+            progress(50)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("training: 50 of 100 model calls")
+
+
 def test_progress_says_how_much_is_left_where_that_is_known():
     progress = Progress("explaining")
     progress.start = 0.0

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a long piece of work is; silent where nobody watches."""
+"""A line on stderr that says how far a long piece of work is; most are silent where stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from types import TracebackType
 
 from whytrust.legible import in_line
 
+EVERY = 30.0
+"""Seconds between two lines of a training that writes to a file."""
 LONG, SELDOM = 10.0, 900.0
 """Seconds after which a run that nobody watches leaves a line at its end, and between two lines on its way."""
 
 
 class Progress:
-    """Counts model calls; writes at most ten times a second, only to a terminal, and wipes its line at the end."""
+    """Counts model calls; writes at most ten times a second to a terminal, and wipes its line at the end.
 
-    def __init__(self, label: str) -> None:
+    With `every`, it also writes a line to a file or a pipe each so many seconds.
+    """
+
+    def __init__(self, label: str, every: float | None = None) -> None:
         """Nothing is shown before a second has passed."""
         self.label = label
         self.done = 0
         self.start = self.last = time.monotonic()
         self.watched = sys.stderr is not None and sys.stderr.isatty()
         self.shown = False
+        self.every, self.logged = every, self.start
         self.item = ""  # which of several inputs this is
         self.end: int | None = None  # of the piece of work in hand, where that is known
 
@@ -46,6 +52,13 @@ class Progress:
             sys.stderr.write("\r\x1b[K" + in_line(f"{self.label}: {self.words(now)}"))
             sys.stderr.flush()
             self.last, self.shown = now, True
+        elif not self.watched and self.every is not None and now - self.logged > self.every:
+            self.logged = now
+            self._line(self.words(now))
+
+    def _line(self, words: str) -> None:
+        if sys.stderr is not None:
+            print(in_line(f"{self.label}: {words}"), file=sys.stderr, flush=True)  # errors of others' data may be told in it
 
     def words(self, now: float) -> str:
         """How far it is: the calls that are done, and where the end is known how long it will take."""
@@ -78,7 +91,6 @@ class CaseProgress(Progress):
         """`before` of the `total` cases were done by an earlier run."""
         super().__init__(label)
         self.total, self.before, self.workers, self.cases = total, before, workers, 0
-        self.logged = self.start
 
     def finished(self, cases: int) -> None:
         """So many more cases are done."""
@@ -94,10 +106,6 @@ class CaseProgress(Progress):
         if self.shown:
             sys.stderr.write("\r\x1b[K")
         self._line(note)
-
-    def _line(self, words: str) -> None:
-        if sys.stderr is not None:
-            print(in_line(f"{self.label}: {words}"), file=sys.stderr, flush=True)  # errors of others' data may be told in it
 
     def words(self, now: float) -> str:
         """How far the run is, how fast, and how long it will take where something is known of that."""

@@ -54,6 +54,29 @@ def test_training_again_gives_the_same_bits_and_leaves_torch_alone(kept, tmp_pat
     assert torch.get_num_threads() == threads
 
 
+class Killed(BaseException):
+    """What no code expects, as a signal that ends the process."""
+
+
+def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_bits(kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(minilm, "KEEP_EVERY", -1.0)  # a checkpoint before every batch
+    loss, asked = torch.nn.functional.cross_entropy, []
+
+    def killed(*given):
+        asked.append(len(given[0]))
+        if len(asked) == 3:
+            raise Killed
+        return loss(*given)
+
+    monkeypatch.setattr(torch.nn.functional, "cross_entropy", killed)
+    with pytest.raises(Killed):
+        minilm.fine_tuned(TEXTS, LABELS, TINY, tmp_path)
+    again = minilm.fine_tuned(TEXTS, LABELS, TINY, tmp_path)
+    assert len(asked) == 3 + 2  # of four batches two were done
+    np.testing.assert_array_equal(scores(again), scores(kept[1]))
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
 def test_training_learns_what_it_is_shown(kept):
     model = wt.model(kept[1])
     assert model.classes == ("fresh", "rotten")

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whytrust.models import detection, singing_demo  # noqa: E402
+from whytrust.models import detection, singing_demo, training  # noqa: E402
 from whytrust.models.singing_demo import Recipe, detector  # noqa: E402
 from whytrust.models.songs import synthesised  # noqa: E402
 from whytrust.models.training import Schedule  # noqa: E402
@@ -35,6 +35,43 @@ def test_it_is_trained_once_and_the_same_net_is_read_again(tmp_path, monkeypatch
     assert facts == same
     for name, value in first.state_dict().items():
         assert torch.equal(again.state_dict()[name], value)
+
+
+LONGER = Recipe(Schedule(epochs=3, updates=2, batch=2), pieces=(4, 2, 2), seconds=4.0)
+
+
+class Killed(BaseException):
+    """What no code expects, as a signal that ends the process."""
+
+
+def test_a_training_that_was_killed_goes_on_and_ends_with_the_same_weights(tmp_path, monkeypatch):
+    whole, facts = detector(LONGER, tmp_path / "at once")
+    update, asked = training._update, []
+
+    def killed(*given):
+        asked.append(given[-1])
+        if len(asked) == 4:  # in the second epoch
+            raise Killed
+        return update(*given)
+
+    monkeypatch.setattr(training, "_update", killed)
+    with pytest.raises(Killed):
+        detector(LONGER, tmp_path / "killed")
+    (checkpoint,) = (tmp_path / "killed").glob("*.checkpoint")
+    net, same = detector(LONGER, tmp_path / "killed")
+    assert asked == [0, 1, 2, 3, 2, 3, 4, 5]  # from the end of the first epoch
+    assert same == facts
+    for name, value in whole.state_dict().items():
+        assert torch.equal(net.state_dict()[name], value)
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_that_cannot_be_read_is_deleted_and_the_training_begins_again(tmp_path):
+    place = singing_demo.place_of(TINY, tmp_path).with_suffix(".checkpoint")
+    place.write_bytes(b"half of a file")
+    with pytest.warns(UserWarning, match="the training begins again"):
+        detector(TINY, tmp_path)
+    assert not place.exists()
 
 
 def test_what_cannot_be_read_is_made_again(tmp_path):

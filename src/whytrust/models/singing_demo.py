@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import inspect
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from whytrust.core import need
-from whytrust.models import detection, instruments, synthesiser, voices
+from whytrust.models import checkpoints, detection, instruments, synthesiser, voices
 from whytrust.models.minilm import cache_folder
 from whytrust.models.singing_voice import SingingVoiceNet, load, save
 from whytrust.models.songs import synthesised
@@ -45,23 +46,36 @@ def detector(recipe: Recipe = RECIPE, cache: Path | None = None) -> tuple[Singin
     The facts are its threshold, what it was trained on, and how it does on validation and test pieces. It knows the voices and
     instruments of a synthesiser: what it answers to recordings is no measure of what such nets can do.
     """
+    place = place_of(recipe, cache)
+    with _alone(place):
+        found = _kept(place)
+        if found is not None:
+            return found
+        checkpoint = place.with_suffix(".checkpoint")
+        net, facts = _trained(recipe, _usable(checkpoint))
+        try:
+            save(net, place, facts)
+            checkpoint.unlink(missing_ok=True)
+        except OSError as error:
+            warnings.warn(f"the singing-voice detector could not be kept and will be trained again ({error})", stacklevel=2)
+        # Weights as a later call reads them: where they lie in memory can change how sums round.
+        return _kept(place) or (net, facts)
+
+
+def place_of(recipe: Recipe = RECIPE, cache: Path | None = None) -> Path:
+    """The file that the trained detector is kept in."""
     torch = need("torch", "torch")
     # A synthesiser that was changed makes other music, and nobody would remember to raise a number for that.
     music = [inspect.getsource(module) for module in (synthesiser, voices, instruments)]
     made_of = [FORMAT, music, asdict(recipe), torch.__version__]
     key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
-    place = (cache_folder() if cache is None else cache) / f"singing-voice-{key}.safetensors"
-    with _alone(place):
-        found = _kept(place)
-        if found is not None:
-            return found
-        net, facts = _trained(recipe)
-        try:
-            save(net, place, facts)
-        except OSError as error:
-            warnings.warn(f"the singing-voice detector could not be kept and will be trained again ({error})", stacklevel=2)
-        # Weights as a later call reads them: where they lie in memory can change how sums round.
-        return _kept(place) or (net, facts)
+    return (cache_folder() if cache is None else cache) / f"singing-voice-{key}.safetensors"
+
+
+def _usable(checkpoint: Path) -> Path | None:
+    """Where a training may keep its state; None where the folder cannot be written to. What cannot be read is deleted."""
+    checkpoints.readable(checkpoint)
+    return checkpoint if os.access(checkpoint.parent, os.W_OK) else None
 
 
 @contextmanager
@@ -79,10 +93,10 @@ def _alone(place: Path) -> Iterator[None]:
         yield
 
 
-def _trained(recipe: Recipe) -> tuple[SingingVoiceNet, dict[str, Any]]:
+def _trained(recipe: Recipe, checkpoint: Path | None = None) -> tuple[SingingVoiceNet, dict[str, Any]]:
     songs, valid, test = (synthesised(seed, count, recipe.seconds)
                           for seed, count in zip(recipe.seeds, recipe.pieces, strict=True))
-    net = train(songs, recipe.schedule)
+    net = train(songs, recipe.schedule, checkpoint=checkpoint)
     probabilities, labels = detection.heard(net, valid)
     threshold = detection.tuned_threshold(probabilities, labels)
     return net, {

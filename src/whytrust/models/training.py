@@ -28,7 +28,7 @@ from whytrust.models.augmentation import BINS, Warp, span
 from whytrust.models.hearing import Hearing
 from whytrust.models.singing_voice import POOL, SingingVoiceNet
 from whytrust.models.songs import BANDS, FRAME_RATE, FRAMES, REACH, Song
-from whytrust.progress import CaseProgress, Progress, duration
+from whytrust.progress import EVERY, CaseProgress, Progress, duration
 
 torch = need("torch", "torch")
 APART = POOL * POOL
@@ -117,14 +117,15 @@ class Material:
 
 
 def train(songs: Sequence[Song], schedule: Schedule = PAPER, folder: str | os.PathLike[str] | None = None,
-          on_update: OnUpdate | None = None) -> SingingVoiceNet:
+          on_update: OnUpdate | None = None, checkpoint: Path | None = None) -> SingingVoiceNet:
     """A net trained on songs; with a folder, magnitudes and checkpoints are kept there and an interrupted run goes on.
 
-    Without one everything is held in memory: about 0.5 GB an hour of music.
+    Without one everything is held in memory: about 0.5 GB an hour of music. `checkpoint` names the file to go on from where
+    magnitudes are not kept.
     """
     place = None if folder is None else Path(folder)
     material = prepared(songs, schedule, place)
-    kept = None if place is None else place / f"checkpoint-seed-{schedule.seed}.safetensors"
+    kept = checkpoint if place is None else place / f"checkpoint-seed-{schedule.seed}.safetensors"
     about = {"schedule": asdict(schedule), "data": material.digest, "torch": torch.__version__}
     with threads(schedule.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(generator(schedule.seed, "weights").integers(2**63)))
@@ -254,7 +255,7 @@ class _Updates(Progress):
     """How many updates are done, the loss (a mean that follows the last hundred or so), and how long it will take."""
 
     def __init__(self, total: int, before: int) -> None:
-        super().__init__("training")
+        super().__init__("training", EVERY)
         self.total, self.before, self.loss = total, before, math.nan
 
     def next(self, loss: float) -> None:
