@@ -27,6 +27,10 @@ class MissingExtra(ImportError):
     """An optional library is needed and not installed; the message names the pip command."""
 
 
+class AllFailed(ValueError):
+    """Every case of a run failed, so that it has no finding; the message says why the first did."""
+
+
 def need(module: str, extra: str) -> Any:
     """Import an optional library, or say in one line how to get it."""
     try:

@@ -98,8 +98,8 @@ class Pack:
             if self.arrays.exists():
                 arrays.unlink(missing_ok=True)
 
-    def take_apart(self, files: Sequence[tuple[Path, Path]], whole: Mapping[str, bytes]) -> None:
-        """Give the whole blocks of a damaged pack files of their own again; the pack is kept under another name."""
+    def take_apart(self, files: Sequence[tuple[Path, Path]], whole: Mapping[str, bytes], keep: bool = True) -> None:
+        """Give the whole blocks of a pack files of their own again; a damaged pack is kept under another name."""
         for block, (records, arrays) in zip(self.blocks, files, strict=True):
             if block.id in whole:
                 with suppress(KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError):
@@ -107,7 +107,7 @@ class Pack:
                         put(arrays, [self.arrays_of(block)])
                 put(records, [whole[block.id]])
         for path in filter(Path.exists, (self.records, self.arrays)):
-            os.replace(path, f"{path}.damaged")
+            os.replace(path, f"{path}.damaged") if keep else path.unlink()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

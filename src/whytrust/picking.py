@@ -14,6 +14,7 @@ from whytrust import api, engine
 from whytrust import inputs as reading
 from whytrust.backends import BACKENDS
 from whytrust.checked import CheckedModel
+from whytrust.core import AllFailed
 from whytrust.explanation import Explanation
 from whytrust.features import Made, SharedFeatures, features_of, shared_features
 from whytrust.picked import METHODS as METHODS
@@ -68,7 +69,7 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
         study = PickStudy(tuple(models), items, explainer, target, parts, int(seed), hyper_parameters)
         found, failed = _kept(study, out, jobs)
     if len(failed) == len(items):
-        raise ValueError(f"no input could be explained for every model; the first: {failed[0]}")
+        raise AllFailed(f"no input could be explained for every model; the first: {failed[0]}")
     sides = []
     for one, explanations in zip(models, found, strict=True):
         some = [e for e in explanations if e is not None]

@@ -117,6 +117,23 @@ class Store:
                 self._pack(number)
         return done
 
+    def set_failed_aside(self) -> tuple[int, int]:
+        """Give up the blocks in which a case failed, so that they are done again: (failed cases, blocks).
+
+        Their files are kept under another name, until they fail again.
+        """
+        failed = [record["case"] for record in self.records(only=()) if record.get("status") == "failed"]
+        blocks = {self._home[case] for case in failed}
+        for pack in [self._packs[i] for i in {self._pack_of[block.id] for block in blocks if self._packed(block) is not None}]:
+            with self.telling("the blocks of a pack"):
+                whole = pack.salvaged(self.form.run)
+                pack.take_apart(self._of(pack), whole, keep=len(whole) < len(pack.blocks))
+        for block in blocks:
+            with self.telling(f"the new name of block {block.id}"):
+                for path in filter(Path.exists, self._files(block)):
+                    os.replace(path, f"{path}.failed")
+        return len(failed), len(blocks)
+
     def _of_pack(self, pack: Pack) -> set[str]:
         """The blocks that are whole in a pack; a damaged one is taken apart again where the run is continued."""
         if not pack.records.exists():

@@ -80,8 +80,8 @@ class Odd:
 
 
 def choice(**changes):
-    given = {"train": make_pipeline(CountVectorizer(), LogisticRegression()), "inputs": ["a b", "c d"], "labels": np.array([0, 1]),
-             "world": ["a b", "c d"], "world_labels": np.array([0, 1]), "plants": (Tokens(),), "explainers": {"own": Occlusion()}}
+    given = {"train": make_pipeline(CountVectorizer(), LogisticRegression()), "inputs": ["aa bb", "cc dd"] * 5, "labels": np.array([0, 1] * 5),
+             "world": ["aa bb", "cc dd"], "world_labels": np.array([0, 1]), "plants": (Tokens(),), "explainers": {"own": Occlusion()}}
     return ChoiceStudy(**(given | changes)).manifest()["spec"]
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 import whytrust
 from whytrust.cli import catalogue, explaining, fooling, judging, picking, reproducing, runs, training, trusting
 from whytrust.cli.screen import Screen, complain
+from whytrust.core import AllFailed
 from whytrust.memory import keep_freed
 
 LATER = 75
@@ -22,7 +23,7 @@ FULL_OR_FAULTY = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 it worked, 1 some inputs failed, 2 a wrong argument, with one line that says what to do.
+    """Run a command: 0 it worked, 1 some or all inputs failed, 2 a wrong argument, with one line that says what to do.
 
     75 where the machine or a cluster is the reason, so that the same command may go on later.
     """
@@ -47,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f"there is not enough memory for this ({str(error) or 'no more is said'}); take fewer or smaller inputs, "
                  "coarser parts, or fewer samples")
         return 2
+    except AllFailed as error:
+        complain(str(error))
+        return 1
     except (ValueError, TypeError, ImportError, OSError) as error:
         complain(str(error))
         return LATER if _may_pass(error) else 2

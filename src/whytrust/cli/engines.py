@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from whytrust.engine import Dask, Engine, Processes
+from whytrust.engine import Dask, Engine, Here, Processes
 
 
 def whole_jobs(text: str) -> int:
@@ -37,6 +37,8 @@ def add_engine_options(command: Any) -> None:
     command.add_argument("--timeout", type=_seconds, metavar="SECONDS",
                          help="how long one case may take; one that takes longer is ended and set aside. Cases of a block are "
                          "worked on together, and may take so long for each of them before they are tried one by one")
+    command.add_argument("--retry-failed", action="store_true", help="a run that is continued: try cases again that failed, "
+                         "with the others of their block")
 
 
 def chosen(options: argparse.Namespace) -> int | Engine:
@@ -44,7 +46,9 @@ def chosen(options: argparse.Namespace) -> int | Engine:
     if options.engine == "dask":
         if options.scheduler is not None and options.jobs != 1:
             raise ValueError("--jobs is for this machine; a cluster has as many workers as were begun for it: leave --jobs out")
-        return Dask(options.scheduler, options.jobs, options.timeout)
+        return Dask(options.scheduler, options.jobs, options.timeout, options.retry_failed)
     if options.scheduler is not None:
         raise ValueError("--scheduler is a dask cluster's: say --engine dask too, or leave it out")
-    return options.jobs if options.timeout is None else Processes(options.jobs, options.timeout)
+    if options.jobs == 1 and options.timeout is None:
+        return Here(retry_failed=True) if options.retry_failed else 1
+    return Processes(options.jobs, options.timeout, options.retry_failed)

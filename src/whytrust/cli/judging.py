@@ -42,4 +42,4 @@ def _metrics(options: argparse.Namespace) -> int:
     print(json.dumps(tried.to_json()) if options.json else tried)
     if options.html is not None:
         print(f"written: {tried.save_html(options.html)}", file=sys.stderr)
-    return 0
+    return 1 if tried.findings["cases"]["failed"] else 0

@@ -10,6 +10,7 @@ from typing import Any
 from whytrust.cli.engines import add_engine_options, chosen
 from whytrust.cli.runs import safe
 from whytrust.cli.screen import complain
+from whytrust.store import Store
 from whytrust.studies import fragile_run, lime_run, pitfalls_run, reproduce, veracity_run
 from whytrust.swapping.victims import LIME
 
@@ -100,7 +101,7 @@ def _fragile(options: argparse.Namespace) -> int:
         complain(f"interrupted; {fragile_run.kept(asked.folder)}")
         return 130
     print(fragile_run.report(asked.folder, options.json, asked.experiment))
-    return 0
+    return _failed(asked.folder)
 
 
 def _lime(options: argparse.Namespace) -> int:
@@ -111,7 +112,7 @@ def _lime(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _interrupted(asked.folder)
     print(lime_run.report(asked.folder, options.json))
-    return 0
+    return _failed(asked.folder)
 
 
 def _metrics(options: argparse.Namespace) -> int:
@@ -123,7 +124,7 @@ def _metrics(options: argparse.Namespace) -> int:
         return 130
     print(pitfalls_run.report(asked.folder, options.json, asked.experiment))
     print(f"written: {asked.folder / 'tables.md'}, {asked.folder / 'figures'}", file=sys.stderr)
-    return 0
+    return _failed(asked.folder)
 
 
 def _plausible(options: argparse.Namespace) -> int:
@@ -137,7 +138,7 @@ def _plausible(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _interrupted(folder)
     print(reproduce.report(folder, options.json, options.experiment))
-    return 0
+    return _failed(folder)
 
 
 def _veracity(options: argparse.Namespace) -> int:
@@ -151,7 +152,13 @@ def _veracity(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _interrupted(asked.folder)
     print(veracity_run.report(asked.folder, options.json, asked.experiment))
-    return 0
+    return _failed(asked.folder)
+
+
+def _failed(folder: str | Path) -> int:
+    """The exit code: 1 where a case failed in any of the runs that a folder holds, as of an audit."""
+    stores = [Store.open(path.parent) for path in sorted(Path(folder).rglob("manifest.json"))]
+    return int(any(record.get("status") == "failed" for store in stores for record in store.records(only=())))
 
 
 def _interrupted(folder: str | Path) -> int:

@@ -32,7 +32,8 @@ def run(study: Study, folder: str | Path, jobs: Jobs = 1, label: str = "auditing
     """Do what is left of a study and keep it in `folder`; the store comes back for reading.
 
     `jobs` is a number of processes, or an engine. A block whose work raises is kept too, each case of it as failed with the
-    error: count the failures before believing a rate. Failed blocks are not tried again when the run is continued.
+    error: count the failures before believing a rate. When the run is continued, failed cases are tried again where the engine
+    says so (`Here(retry_failed=True)`, --retry-failed), each with the other cases of its block, and not otherwise.
     """
     engine = chosen(jobs)
     blocks = list(study.blocks())
@@ -41,6 +42,8 @@ def run(study: Study, folder: str | Path, jobs: Jobs = 1, label: str = "auditing
         if settled.worker is not None:
             stack.callback(settled.worker.close)
         store = stack.enter_context(closing(Store.create(folder, {**settled.manifest, "blocks": blocks})))
+        if getattr(engine, "retry_failed", False):
+            _retry_failed(store)
         done = store.finished()
         left = [block for block in blocks if block.id not in done]
         cases, to_do = (sum(len(block.cases) for block in some) for some in (blocks, left))
@@ -70,6 +73,16 @@ def _note(store: Store, progress: CaseProgress, notes: Iterable[str]) -> None:
             new = store.journal.note(note)
         if new:
             progress.aside(note)
+
+
+def _retry_failed(store: Store) -> None:
+    """Set aside what failed, so that it is done again, and say so in the run too."""
+    cases, blocks = store.set_failed_aside()
+    if cases:
+        told = f"cases that failed were tried again: {cases}, with all of {blocks} block{'s' if blocks > 1 else ''}"
+        with store.telling("a note"):
+            store.journal.note(told)
+        _say(told)
 
 
 def _say(told: str) -> None:

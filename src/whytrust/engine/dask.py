@@ -42,6 +42,7 @@ class Dask:
     scheduler: str | None = None
     workers: int = 1
     seconds: float | None = None
+    retry_failed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

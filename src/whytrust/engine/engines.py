@@ -92,6 +92,7 @@ class Here:
     """
 
     workers: int = 1
+    retry_failed: bool = False
 
     def settled(self, study: Study) -> Settled:
         """Asked in this process."""
@@ -128,6 +129,7 @@ class Processes:
 
     workers: int = 1
     seconds: float | None = None
+    retry_failed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from whytrust import stats, verdicts
+from whytrust.core import AllFailed
 from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
 from whytrust.report.blind import blind_words, said
@@ -60,7 +61,7 @@ def findings(store: Store) -> Plain:
     about: Mapping[str, Any] = manifest.get("about", {})
     tried = outcomes(records, FULL, about.get("explainers", ()))
     if not tried.cases:
-        raise ValueError(_nothing(records, store))
+        raise (AllFailed if _all_failed(records) else ValueError)(_nothing(records, store))
     silent = [name for name in about.get("explainers", ()) if name not in tried.explainers]
     ranked = sorted(tried.explainers, key=lambda name: -known_mean(tried.measures["flip"].values[name]))
     measures = {name: _measure(one, tried, ranked) for name, one in tried.measures.items()}
@@ -116,6 +117,10 @@ def _caveats(kind: str) -> list[str]:
 
 def _title(about: Mapping[str, Any]) -> str:
     return f"Can explanations of {about.get('model') or 'this model'} be believed?"
+
+
+def _all_failed(records: Sequence[Record]) -> bool:
+    return bool(records) and all(record["status"] == "failed" for record in records)
 
 
 def _nothing(records: Sequence[Record], store: Store) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import partial
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -80,9 +81,82 @@ def _content(value: Any) -> bytes:
 
 
 def code_of(*models: CheckedModel) -> dict[str, str]:
-    """What functions that are asked as models do, by their code; other models are told by what they say of some inputs."""
+    """What models are, beside what they say of some inputs: the code of functions, and what nets and estimators have learnt.
+
+    Two trees, or two nets that are sure of themselves, often say the same of a few inputs.
+    """
     plain = [model for model in models if hasattr(model.function, "__code__")]
-    return {f"the code of {model.name}": _hash(str(told(model.function)).encode()) for model in plain}
+    found = {f"the code of {model.name}": _hash(str(told(model.function)).encode()) for model in plain}
+    learnt = {f"the weights of {model.name}": _learnt(model.function) for model in models}
+    return found | {name: digest for name, digest in learnt.items() if digest is not None}
+
+
+def scores_told(model: CheckedModel, batches: Iterable[Any]) -> str:
+    """A hash of what a model says of some batches of one input, to three digits; what it does not take is left out."""
+    said = []
+    for batch in batches:
+        try:
+            scores = model(batch)[0]
+        except (ValueError, TypeError):  # it is recorded as failed when its turn comes
+            continue
+        said.append(" ".join(f"{score:.2e}" for score in scores[:64]))
+    return _hash("\n".join(said).encode())
+
+
+def _learnt(function: Any) -> str | None:
+    """A hash of the weights of a torch net, of a fitted scikit-learn estimator or of an ONNX graph; None for other models."""
+    digest = hashlib.blake2b(digest_size=8)
+    net = next((one for name in ("module", "model") if hasattr(one := getattr(function, name, None), "state_dict")), None)
+    graph, estimator = getattr(function, "origin", None), getattr(function, "estimator", None)
+    if net is not None:
+        for name, tensor in net.state_dict().items():
+            if hasattr(tensor, "detach"):
+                plain = tensor.detach().cpu()
+                _weigh([name, str(plain.dtype), (plain.float() if plain.is_floating_point() else plain).numpy()], digest.update)
+    elif isinstance(graph, str | bytes):
+        digest.update(graph if isinstance(graph, bytes) else Path(graph).read_bytes())
+    elif estimator is not None and hasattr(estimator, "get_params"):
+        _weigh(estimator, digest.update)
+    else:
+        return None
+    return digest.hexdigest()
+
+
+def _weigh(value: Any, update: Callable[[bytes], None], within: tuple[Any, ...] = ()) -> None:
+    """Give the content of what an estimator holds to a hash: arrays, numbers, texts, and objects by what they hold."""
+    update(type(value).__name__.encode())
+    if isinstance(value, PLAIN | bytes | np.generic):
+        update(repr(value).encode())
+    elif any(one is value for one in within):
+        return
+    elif isinstance(value, np.ndarray) and value.dtype.names:  # what lies between the fields of a tree's nodes is arbitrary
+        for name in value.dtype.names:
+            _weigh(value[name], update)
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        update(f"{value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    else:
+        for one in _members(value):
+            _weigh(one, update, (*within, value))
+
+
+def _members(value: Any) -> list[Any]:
+    """What a container or an object holds, in a fixed order; of an object of another library nothing."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return list(value.ravel() if isinstance(value, np.ndarray) else value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, Mapping):
+        return [one for key in sorted(value, key=repr) for one in (key, value[key])]
+    if getattr(value, "__code__", None) is not None:
+        return [told(value)]
+    if hasattr(value, "best_estimator_"):  # a search also holds how long it took
+        return [value.best_estimator_]
+    known = type(value).__module__.partition(".")[0] in ("sklearn", "scipy") or hasattr(value, "get_params")
+    if isinstance(value, type | ModuleType) or not known:
+        return []
+    if not hasattr(value, "__dict__"):
+        return [value.__getstate__()]  # trees and their like, written in C
+    return [one for name in sorted(vars(value)) for one in (name, vars(value)[name])]
 
 
 def words(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import in_blocks
-from whytrust.studies.described import words
+from whytrust.studies.described import code_of, words
 from whytrust.swapping.fragility import Fragility
 
 BLOCK, ASKED, FORMAT = 2, 16, 1
@@ -42,7 +42,7 @@ class FragileStudy:
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
         one, texts = self.fragility, {case: _digest(self._text(case), self._truth(case)) for case in self.cases}
-        hashes = {"what the model says of the first texts": self._fingerprint, **texts}
+        hashes = {"what the model says of the first texts": self._fingerprint, **code_of(one.model), **texts}
         return {"format": FORMAT, "study": "fragile", "seed": one.seed, "hashes": hashes,
                 "spec": {"explainer": self.explainer, "victim": words(one.victim), "objectives": list(one.objectives),
                          "max_ratio": one.max_ratio, "candidates": words(one.candidates),

@@ -50,7 +50,8 @@ class EnhancedStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
-        return {"format": 1, "study": "pitfalls", "seed": self.seed, "hashes": {},
+        return {"format": 1, "study": "pitfalls", "seed": self.seed, "hashes": self.pictures.hashes(
+                    *(Net(name, trained, self.pictures.data) for name in self.nets for trained in (False, True))),
                 "spec": {"part": "enhanced", "nets": list(self.nets), "images": len(self.pictures.items),
                          "explainers": list(self.explainers), "epsilon": EPSILON, "step": STEP, "iterations": ITERATIONS,
                          "data": self.pictures.what},

@@ -58,7 +58,8 @@ class FlippingStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
-        return {"format": 1, "study": "pitfalls", "seed": self.seed, "hashes": {},
+        return {"format": 1, "study": "pitfalls", "seed": self.seed,
+                "hashes": self.pictures.hashes(Net(self.name, data=self.pictures.data)),
                 "spec": {"part": "flipping", "net": self.name, "images": len(self.pictures.items), "steps": self.steps,
                          "explainers": list(self.explainers), "data": self.pictures.what},
                 "about": {"data": self.pictures.what, "net": self.name}}

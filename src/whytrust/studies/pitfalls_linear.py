@@ -7,6 +7,7 @@ A raw corner is black, 0, and would contribute nothing whatever its weight, so p
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -47,6 +48,13 @@ class Digits:
     train_labels: NDArray[np.intp]
     test: Floats
     test_labels: NDArray[np.intp]
+
+    def digest(self) -> str:
+        """A hash of all images and labels, those that models are trained on too."""
+        found = hashlib.blake2b(digest_size=8)
+        for array in (self.train, self.train_labels, self.test, self.test_labels):
+            found.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
 
     @property
     def normalised(self) -> tuple[Floats, Floats]:
@@ -91,7 +99,7 @@ class LinearStudy:
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
-        return {"format": 1, "study": "pitfalls", "seed": self.seed, "hashes": {},
+        return {"format": 1, "study": "pitfalls", "seed": self.seed, "hashes": {"inputs": self.data.digest()},
                 "spec": {"part": "linear", "data": self.data.name, "test": len(self.data.test)},
                 "about": {"data": self.data.name, "images": len(self.data.test)}}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +17,18 @@ import numpy as np
 from whytrust import api
 from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, need
+from whytrust.engine import single_threaded
 from whytrust.studies import pitfalls_linear
 from whytrust.studies.architectures import KNOWN, Architecture
 from whytrust.studies.data import Data, Item
+from whytrust.studies.described import scores_told
 from whytrust.studies.pitfalls_linear import Digits
 from whytrust.studies.plausible import imagenet_folder
 
 SMALL = ("shallow", "deep", "slim")
 SIDE = 28
+ASKED = 4
+"""Images whose scores stand for a net in a run's manifest."""
 LEARNT = 6000
 """Training images of a small net, at most."""
 
@@ -54,6 +62,21 @@ class Pictures:
         if self.digits:
             return f"{len(self.items)} images of {pitfalls_linear.read(self.data).name}"
         return f"{len(self.items)} photographs"
+
+    def hashes(self, *nets: Net) -> dict[str, str]:
+        """What the inputs are, and what each net says of the first of them: nets are trained here, or come with whytrust."""
+        each = "".join(f"{item.name}{item.truth}{item.digest()}" for item in self.items)
+        found = {"inputs": hashlib.blake2b(each.encode(), digest_size=8).hexdigest()}
+        for net in nets:
+            with single_threaded():
+                found[f"what {net.shown} says of some images"] = scores_told(net.model(), islice(self._readable(net), ASKED))
+        return found
+
+    def _readable(self, net: Net) -> Iterator[Floats]:
+        """Batches of one; what cannot be read is recorded as failed when its turn comes."""
+        for item in self.items:
+            with suppress(ValueError, OSError):
+                yield self.taken(net, item)[None]
 
     def taken(self, net: Net, item: Item) -> Floats:
         """One input as a net takes it."""

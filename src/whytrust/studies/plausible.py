@@ -23,7 +23,7 @@ from whytrust.attacks.pgd import PGD
 from whytrust.checked import DifferentiableModel
 from whytrust.core import Floats, generator, need
 from whytrust.domains.image import ImageParts, segment
-from whytrust.engine import Block, Result
+from whytrust.engine import Block, Result, single_threaded
 from whytrust.explainers.gradients import GuidedBackprop, IntegratedGradients, Saliency
 from whytrust.explainers.smoothing import REDUCTIONS, Smoothed
 from whytrust.explainers.spots import Spot
@@ -34,6 +34,7 @@ from whytrust.question import Question
 from whytrust.studies.adversaries import FULL, Adversary, ByGradient
 from whytrust.studies.architectures import Architecture, architecture
 from whytrust.studies.data import Data, Item
+from whytrust.studies.described import code_of, scores_told
 
 STANDARD: dict[str, Any] = {"integrated_gradients": IntegratedGradients(50), "saliency": Saliency(),
                             "guided_backprop": GuidedBackprop()}
@@ -46,6 +47,8 @@ POOLINGS = ("mean_abs", "mean", "mean_pos")
 CUTS = ("slic", "grid")
 SAMPLES, WIDTH, NOISE, COPIES = 512, 0.25, 1.0, 25
 EPSILON, USUAL_EPSILON, STEP, ITERATIONS = {"alexnet": 0.1}, 0.05, 0.01, 100
+ASKED = 2
+"""Images whose scores stand for a net in a run's manifest."""
 KEPT = 5
 """Adversaries of each net that are kept to look at."""
 OnCalls = Callable[[int], None]
@@ -136,9 +139,29 @@ class PlausibleStudy:
         if self.protocol != "usual":
             spec |= {"protocol": self.protocol}
         each = "".join(f"{item.name}{item.truth}{item.digest()}" for item in self.data.items)
-        return {"format": 1, "study": "plausible", "spec": spec, "seed": self.seed,
-                "hashes": {"inputs": hashlib.blake2b(each.encode(), digest_size=8).hexdigest()},
+        hashes = {"inputs": hashlib.blake2b(each.encode(), digest_size=8).hexdigest()}
+        for name in self.models:  # a net that cannot be loaded ends the run here, before there is a folder
+            hashes |= {f"what {name} says of some images": self._said(name), **code_of(_loaded(name)[1])}
+        return {"format": 1, "study": "plausible", "spec": spec, "seed": self.seed, "hashes": hashes,
                 "about": {"data": self.data.what, "inputs": len(self.data.items), "models": list(self.models)}}
+
+    def _said(self, name: str) -> str:
+        """The scores of the first images that can be read, to three digits; the first error where there is none."""
+        net, model = _loaded(name)
+        batches: list[Floats] = []
+        errors: list[Exception] = []
+        for item in self.data.items:
+            try:
+                batches.append(net.normalised(item.value)[None])
+            except (ValueError, OSError) as error:  # it is recorded as failed when its turn comes
+                errors.append(error)
+            if len(batches) == ASKED:
+                break
+        if not batches:
+            raise errors[0]
+        with single_threaded(), model.asking():
+            model(batches[0])  # a net that takes no images of this kind says so now
+            return scores_told(model, batches)
 
     def blocks(self) -> list[Block]:
         """A few images of one net at a time; the first images of every net come first, so that early tables have all nets."""

@@ -28,7 +28,7 @@ from whytrust.explanation import Explanation
 from whytrust.planting import Plant, planted
 from whytrust.question import Question
 from whytrust.readers import named_parts
-from whytrust.studies.described import words
+from whytrust.studies.described import scores_told, words
 from whytrust.studies.insight_findings import findings as findings
 from whytrust.studies.insight_models import Trained, checked, content, stays
 from whytrust.studies.insight_readers import RANDOM, RIGHT, WRONG, traits
@@ -37,6 +37,8 @@ EXPLAINERS = ("lime", "occlusion", "greedy", "saliency", "grad_cam")
 """What is tried where nothing else is asked for; those that need gradients only where the model has them."""
 TESTED = 60
 """Test inputs of each class that the model is asked about, at most."""
+ASKED = 4
+"""Of these, inputs of each class whose scores stand for the models in a run's manifest."""
 SETTINGS = ("training", "share", "readers", "right", "wrong", "top", "looks", "overlooks", "block")
 Answers = dict[str, Explanation | Exception]
 OnCalls = Callable[[int], None]
@@ -123,7 +125,8 @@ class InsightStudy:
         digest = hashlib.blake2b(digest_size=8)
         for index, label in enumerate(self.labels):
             digest.update(f"{label}\n".encode() + content(self._item(index)))
-        said = str([[(key, str(label)) for key, label in some.items()] for some in (self._predicted, self._acquitted)])
+        said = str([[(key, str(label)) for key, label in some.items()] for some in (self._predicted, self._acquitted)] +
+                   [self._scores_told(by) for by in (self.guilty, self.acquitted)])
         return {"format": 1, "study": "insight", "spec": spec, "seed": self.seed,
                 "hashes": {"inputs": digest.hexdigest(), "model": hashlib.blake2b(said.encode(), digest_size=8).hexdigest()},
                 "about": {"model": self.guilty.model.name, "inputs": len(self.labels), "plant": self.plant.name,
@@ -301,6 +304,13 @@ class InsightStudy:
                     except (ValueError, OSError) as error:
                         found[index, with_artefact] = error
         return found
+
+    def _scores_told(self, by: Trained) -> str:
+        """What a model says of some test inputs: models with the same labels everywhere can have other scores."""
+        some = sorted(i for tested in self._tested.values() for i in tested[:ASKED])
+        with single_threaded(), by.model.asking():
+            return scores_told(by.model, (self._whole(self._version(i, planted)) for i in some for planted in (False, True)
+                                          if not isinstance(self._predicted[i, planted], Exception)))
 
     def _whole(self, item: Any) -> Any:
         """A batch of one; a row goes through its table, which knows the types of its columns."""

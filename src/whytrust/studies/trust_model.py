@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import whytrust.inputs as reading
 from whytrust.core import Parts, generator
+from whytrust.engine import single_threaded
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.planting import Plant, planted
 from whytrust.question import Question
@@ -24,7 +25,7 @@ from whytrust.readers import Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import each
 from whytrust.studies.choosing import BUDGETS, Explained, chosen
-from whytrust.studies.described import words
+from whytrust.studies.described import scores_told, words
 from whytrust.studies.insight_models import Trained, content
 from whytrust.studies.mistrust import truly_trusted
 
@@ -38,6 +39,8 @@ ALIKE, APART = 0.001, 0.05
 """Validation accuracies of a pair differ by no more than the one, accuracies in the world by no less than the other."""
 IN_TRAINING, IN_THE_WORLD = (0.1, 0.2), (0.1, 0.1)
 """Shares of the inputs of each class that an artefact is planted in."""
+ASKED = 8
+"""Inputs whose scores stand for what is trained."""
 HELD = 0.5
 """A shared feature is an artefact's where at least this share of its parts hold it."""
 
@@ -94,12 +97,19 @@ class ChoiceStudy:
         for items, labels in ((self.inputs, self.labels), (self.world, self.world_labels)):
             for item, label in zip(_each(items), labels.tolist(), strict=True):
                 digest.update(f"{label}|".encode() + content(item))
-        return {"study": "trust", "seed": self.seed, "hashes": {"inputs": digest.hexdigest()}, "spec": {
+        return {"study": "trust", "seed": self.seed, "hashes": {"inputs": digest.hexdigest(), "model": self._said()}, "spec": {
             "experiment": "model", "plants": [words(plant) for plant in self.plants], "train": words(self.train),
             "explainers": {name: words(one) for name, one in self.explainers.items()},
             "of_parts": {name: words(one) for name, one in (self.of_parts or {}).items()},
             "pairs": self.pairs, "explained": self.explained, "budgets": [int(b) for b in self.budgets], "tries": self.tries,
             "parts": words(self.parts), "features": self.features, **(self.spec or {})}}
+
+    def _said(self) -> str:
+        """What one trained model says of some inputs, as a hash: a function may train other models than before."""
+        drawn = self._drawn("pair-0000")
+        trained, items = self._trained(drawn, self.seed), drawn.validated[0]
+        with single_threaded():
+            return scores_told(trained.model, (_some(items, np.array([i])) for i in range(min(len(items), ASKED))))
 
     def blocks(self) -> Sequence[Block]:
         """A pair each."""

@@ -23,7 +23,7 @@ from whytrust.readers import Marked, Reading, at_most, limit_of, read
 from whytrust.store import Block, Result
 from whytrust.studies.casewise import each
 from whytrust.studies.data import Data
-from whytrust.studies.described import words
+from whytrust.studies.described import code_of, words
 from whytrust.studies.mistrust import judged, refuse_numbers, truly_trusted, untrusted
 
 ROUNDS, SHARE, BLOCK, ASKED = 100, 0.25, 4, 64
@@ -72,7 +72,8 @@ class PredictionStudy:
         """What makes this run this run."""
         usable, shared, _ = self._usable
         return {"format": 1, "study": "trust", "seed": self.seed,
-                "hashes": {"model": self._said(usable), **{item.id: item.digest() for item in self.data.items}},
+                "hashes": {"model": self._said(usable), **code_of(self.model),
+                           **{item.id: item.digest() for item in self.data.items}},
                 "spec": {"experiment": "prediction", "explainers": {name: words(one) for name, one in self.explainers.items()},
                          "parts": words(self.parts), "rounds": self.rounds, "share": self.share, "features": self.features,
                          "of_parts": {name: words(one) for name, one in (self.of_parts or {}).items()}, "block": self.block,

@@ -26,13 +26,13 @@ from whytrust import api, inputs
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Parts, generator
 from whytrust.coverage import submodular
-from whytrust.engine import Block, Result
+from whytrust.engine import Block, Result, single_threaded
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.lime import Lime
 from whytrust.features import SharedFeatures, shared_features
 from whytrust.question import Question
 from whytrust.readers import named_parts
-from whytrust.studies.described import words
+from whytrust.studies.described import scores_told, words
 from whytrust.studies.trust_repair_findings import findings as findings
 from whytrust.studies.trust_trainers import Trainer, column_names, trainer
 
@@ -40,6 +40,8 @@ PICKS = ("submodular", "random")
 DOMAINS = ("text", "tabular")
 KEPT = 40
 """Trained models that are kept at hand; a tree of readers is walked so that more are seldom asked for again."""
+ASKED = 8
+"""Inputs whose scores stand for what is trained."""
 OnCalls = Callable[[int], None]
 Deleted = frozenset[str]
 Shown = tuple[tuple[str, float], ...]
@@ -157,11 +159,13 @@ class RepairStudy:
         spec = {"experiment": "repair", "explainers": {name: words(one) for name, one in self.explainers.items()},
                 "picks": list(self.picks), "readers": list(self.readers), "instances": self.instances,
                 "features": self.features, "overlooks": self.overlooks, "misjudges": self.misjudges,
-                "parts": words(self.parts), "train": words(self.train), "judge": self._opinion(),
+                "parts": words(self.parts), "train": words(self.train),
                 "options": {name: words(value) for name, value in self.options.items()}}
+        with single_threaded():  # the model is trained here, and asked later on
+            spec["judge"], model = self._opinion(), self._bench.said()
         data = {name: getattr(self, name) for name in ("training", "validation", "world")}
         return {"format": 1, "study": "repair", "spec": spec, "seed": self.seed,
-                "hashes": {name: one.digest() for name, one in data.items()},
+                "hashes": {"model": model, **{name: one.digest() for name, one in data.items()}},
                 "about": {"what": self.about, "domain": self.domain, **{name: len(one) for name, one in data.items()},
                           "known": len(self.world.rows() & {*self.training.rows(), *self.validation.rows()})}}
 
@@ -274,6 +278,11 @@ class _Bench:
                 self.models.popitem(last=False)
         self.models.move_to_end(deleted)
         return self.models[deleted]
+
+    def said(self) -> str:
+        """What the model with all features says of some inputs, as a hash: a function may train another one than before."""
+        return scores_told(self.model(frozenset()), (cut.compose(np.ones((1, len(cut.names)), dtype=bool), generator(0))
+                                                     for cut in self._parts[:ASKED]))
 
     def scores(self, deleted: Deleted) -> dict[str, Any]:
         """How often that model is right, in the real world and on the validation data."""

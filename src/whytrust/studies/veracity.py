@@ -31,6 +31,7 @@ from whytrust.models.songs import CLASSES, FRAME_RATE, REACH, Song, Songs, SongS
 from whytrust.question import Question
 from whytrust.studies.adversaries import FULL
 from whytrust.studies.contents import Refilled
+from whytrust.studies.described import code_of
 from whytrust.studies.drawing import SHAPES, drawn_until
 from whytrust.studies.excerpts import SIGNALS, OfSongs, excerpts_of, stretch
 from whytrust.studies.settling import settled
@@ -91,7 +92,8 @@ class VeracityStudy:
                 "attack": {signal: dict(options) for signal, options in SIGNALS.items()},
                 "grid": {signal: [dict(one) for one in some] for signal, some in self.grid.items()},
                 "test": list(self.songs.test.names), "valid": list(self.songs.valid.names)}
-        return {"format": 1, "study": "veracity", "spec": spec, "seed": self.seed, "hashes": {"model": self._fingerprint()},
+        return {"format": 1, "study": "veracity", "spec": spec, "seed": self.seed, "hashes": {
+                    "model": self._fingerprint(), **code_of(self.model)},
                 "about": {"data": self.songs.what, "detector": self.detector.facts, "songs": len(self.songs.test),
                           **self.facts}}
 

@@ -14,6 +14,7 @@ from whytrust import api
 from whytrust.checked import CheckedModel
 from whytrust.core import generator
 from whytrust.engine import Block, Result
+from whytrust.studies.described import code_of
 from whytrust.studies.drawing import SHAPES, Cells, drawn_until, named, spread
 from whytrust.studies.veracity import SAMPLES, paper_lime, segments
 
@@ -40,7 +41,8 @@ class PieceStudy:
         said = hashlib.blake2b(" ".join(f"{answer:.2e}" for answer in answers).encode(), digest_size=8).hexdigest()
         spec = {"paper": "veracity", "kinds": ["drawings"], "samples": self.samples, "threshold": self.detector.threshold,
                 "shapes": [shape.name for shape in SHAPES[:self.shapes]], "test": [self.name], "valid": []}
-        return {"format": 1, "study": "veracity", "spec": spec, "seed": self.seed, "hashes": {"model": said, "piece": held},
+        return {"format": 1, "study": "veracity", "spec": spec, "seed": self.seed, "hashes": {
+                    "model": said, "piece": held, **code_of(self.model)},
                 "about": {"data": f"{self.name}, a log-mel spectrogram of {len(self.piece)} frames",
                           "detector": self.detector.facts, "songs": 1, **self.facts}}
 
