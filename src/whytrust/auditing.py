@@ -49,7 +49,7 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
 
 
 def run(study: AuditStudy, folder: str | os.PathLike[str], jobs: engine.Jobs = 1) -> Audit:
-    """Do what is left of a study; an error where no input could be worked on, or none was fooled."""
+    """Do what is left of a study; an error where no input could be worked on."""
     found = Audit(engine.run(study, Path(folder), jobs))
     _ = found.findings
     return found

@@ -1,6 +1,7 @@
 """Whole audits of models whose reasons are known, from Python: verdicts, resume, jobs, and what a user can get wrong."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import whytrust as wt
 from planted import GRID, marked_box, planted_net, white_box
 from whytrust import engine
 from whytrust.attacks import PGD
+from whytrust.cli import main
 from whytrust.explainers import NAMES
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.occlusion import Occlusion
@@ -323,10 +325,46 @@ def test_an_explainer_that_always_fails_is_told_and_judged_by_nobody(tmp_path):
     assert found.verdicts()["broken"] == "undecided: it explained none of the cases"
 
 
-def test_no_adversary_at_all_is_one_clear_error(tmp_path):
-    tiny = PGD(epsilon=1e-6, units="input", bounds=None, iterations=2)
-    with pytest.raises(ValueError, match=r"needs at least one adversary.*3 inputs were attacked and none was fooled; allow a larger"):
-        wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "grid:4x4", tiny, out=tmp_path / "run", fill=0.0)
+TINY = PGD(epsilon=1e-6, units="input", bounds=None, iterations=2)
+NONE = "no input could be fooled with this attack; try a stronger one"
+
+
+def test_no_adversary_at_all_is_a_finding(tmp_path):
+    found = wt.audit(BOX, list(INPUTS[:3]), ["occlusion", "saliency"], "grid:4x4", TINY, out=tmp_path / "run", fill=0.0)
+    assert found.findings["counts"] == {"inputs": 3, "adversaries": 0, "not_fooled": 3, "failed": 0, "left": 0}
+    assert {name: words[:len("undecided: ") + len(NONE)] for name, words in found.verdicts().items()} == dict.fromkeys(
+        ("occlusion", "saliency"), f"undecided: {NONE}")
+    assert [(row["name"], row["verdict"][:9]) for row in found.table()] == [("occlusion", "undecided"), ("saliency", "undecided")]
+    assert "0 of 3 inputs were fooled" in str(found)
+    assert "No input could be fooled" in str(found)
+    assert json.loads(json.dumps(found.to_json()))["attack"]["success"]["value"] == 0
+    page = found.save_html(tmp_path / "page.html").read_text()
+    assert "None of 3 inputs could be changed" in page
+    assert "No input could be fooled with this attack" in page
+    assert re.search(r"\bnan\b", page, re.IGNORECASE) is None
+    assert str(wt.Audit.open(tmp_path / "run")) == str(found)
+
+
+def test_a_gate_on_no_adversary_is_undecided_and_a_comparison_says_what_there_is(tmp_path, capsys):
+    wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "grid:4x4", TINY, out=tmp_path / "none", fill=0.0)
+    wt.audit(BOX, list(INPUTS[:3]), ["occlusion"], "grid:4x4", ATTACK, out=tmp_path / "some", fill=0.0)
+    for rule in ("occlusion.flip > random", "occlusion.flip@3 < .5"):
+        assert main(["gate", str(tmp_path / "none"), "--require", rule]) == 2
+        assert f"{rule}: undecided: {NONE}" in capsys.readouterr().out
+    for wrong, message in (("occlusion.flip", "a requirement is written"), ("oclusion.flip > random", "did you mean 'occlusion'")):
+        assert main(["gate", str(tmp_path / "none"), "--require", wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["diff", str(tmp_path / "none"), str(tmp_path / "some")]) == 0
+    assert main(["report", str(tmp_path / "none")]) == 0
+    assert "No input could be fooled" in capsys.readouterr().out
+
+
+def test_inputs_that_failed_beside_those_that_were_not_fooled_are_told(tmp_path):
+    inputs = [*INPUTS[:2], np.full_like(INPUTS[0], np.nan)]
+    found = wt.audit(BOX, inputs, ["occlusion"], "grid:4x4", TINY, out=tmp_path / "run", fill=0.0)
+    assert (found.findings["counts"]["not_fooled"], found.findings["counts"]["failed"]) == (2, 1)
+    assert "must have finite pixels" in str(found)
+    assert "all 2 inputs that were attacked" in str(found)
 
 
 def test_a_regressor_is_refused_by_name(tmp_path):

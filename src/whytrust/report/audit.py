@@ -60,7 +60,7 @@ class Audit:
                 if rate is not None and of in ("", name):
                     row |= {label: rate["value"], f"{label}_low": rate["low"], f"{label}_high": rate["high"],
                             f"{label}_n": rate["n"]}
-            row["normalised"] = self.findings["measures"]["flip"]["normalised"].get(name)
+            row["normalised"] = self.findings["measures"].get("flip", {"normalised": {}})["normalised"].get(name)
             rows.append(row)
         return rows
 

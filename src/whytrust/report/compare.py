@@ -24,7 +24,7 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
     rows = []
     for contender in one["contenders"]:
         name = contender["name"]
-        pair = [found["measures"]["flip"]["rates"].get(name) for found in (one, other)]
+        pair = [found["measures"].get("flip", {"rates": {}})["rates"].get(name) for found in (one, other)]
         if any(rate is None or rate["value"] is None for rate in pair):
             continue
         change = _paired(tried[0], tried[1], name) if same_inputs else _unpaired(pair[0], pair[1])

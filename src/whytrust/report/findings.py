@@ -60,6 +60,8 @@ def findings(store: Store) -> Plain:
     manifest, records = store.manifest, with_names(records_of(store), store)
     about: Mapping[str, Any] = manifest.get("about", {})
     tried = outcomes(records, FULL, about.get("explainers", ()))
+    if not tried.cases and any(record["status"] == "not fooled" for record in records):
+        return _none_fooled(store, records, tried)
     if not tried.cases:
         raise (AllFailed if _all_failed(records) else ValueError)(_nothing(records, store))
     silent = [name for name in about.get("explainers", ()) if name not in tried.explainers]
@@ -125,14 +127,46 @@ def _all_failed(records: Sequence[Record]) -> bool:
 
 def _nothing(records: Sequence[Record], store: Store) -> str:
     failed = [r for r in records if r["status"] == "failed"]
-    fooled_none = f"{len(records) - len(failed)} inputs were attacked and none was fooled" if len(failed) < len(records) else ""
-    first = f"{len(failed)} inputs failed, the first, {failed[0]['name']}, with {failed[0]['error']}" if failed else ""
-    told = "; ".join(filter(None, (fooled_none, first))) or "no input has been worked on so far"
-    swapped = any("swapped" in (record.get("attack") or {}) for record in records)
-    harder = "allow more swaps (most), fewer constraints or other candidates" if swapped else (
-        "allow a larger epsilon or more iterations")
-    advice = ("give the run's command again" if not records else harder if fooled_none else "mend the inputs, or the model")
-    return f"a report needs at least one adversary, and {store.folder} has none: {told}; {advice}"
+    told = (f"{len(failed)} inputs failed, the first, {failed[0]['name']}, with {failed[0]['error']}; mend the inputs, or the "
+            "model" if failed else "no input has been worked on so far; give the run's command again")
+    return f"a report needs at least one adversary, and {store.folder} has none: {told}"
+
+
+def none_fooled(records: Sequence[Record]) -> str:
+    """What there is to say where the attack fooled the model on no input."""
+    facts = [record.get("attack") or {} for record in records]
+    stronger = ("pass other adversaries" if any("saved" in one for one in facts) else
+                "try a stronger one: allow more swaps (most), fewer constraints or other candidates"
+                if any("swapped" in one for one in facts) else
+                "try a stronger one, such as a larger epsilon or more iterations")
+    return f"no input could be fooled with this attack; {stronger}"
+
+
+def _none_fooled(store: Store, records: Sequence[Record], tried: Outcomes) -> Plain:
+    """The findings of an audit without an adversary: nothing is measured, and every verdict is open."""
+    manifest, about, words = store.manifest, store.manifest.get("about", {}), none_fooled(records)
+    kind = "text" if any("swapped" in (record.get("attack") or {}) for record in records) else "image"
+    counts, names = _counts(records, store), list(about.get("explainers", ()))
+    attacked = counts["not_fooled"]
+    note = (f"{words[0].upper()}{words[1:]}. The model kept its answer on all {attacked} inputs that were attacked, so nothing "
+            "is known of the explainers: this speaks neither for nor against them.")
+    return {
+        "format": 1, "study": manifest.get("study"), "title": _title(about),
+        "model": {"name": about.get("model")}, "kind": kind,
+        "data": {"what": about.get("data"), "inputs": about.get("inputs"), "sources": about.get("sources")},
+        "counts": counts, "failures": [{key: r[key] for key in ("case", "name", "error")} for r in records
+                                       if r["status"] == "failed"],
+        "explainer_failures": {}, "contenders": [{"name": name, "role": "explainer", "about": ""} for name in names],
+        "admitted": [], "metrics": [dict(one) for one in about.get("metrics", ())],
+        "verdicts": [{**_silent(name), "words": f"undecided: {words}"} for name in names],
+        "measures": {}, "curves": {}, "recovery": [], "fidelity": [], "attack": _attack(manifest, records, tried),
+        "strengths": {"names": [], "adversaries": [], "rates": {}, "stable": None, "words": "", "unstable": [], "cases": 0},
+        "pairs": [], "agreements": [], "directions": [], "absences": [],
+        "calls": {"asked": 0, "distinct": 0, "all": sum(r.get("calls") or 0 for r in records)}, "parts": None,
+        "notes": [note, *about.get("notes", ()), *_cautions(tried, counts, (), bool(store.problems))],
+        "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
+        "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
+        "sessions": len(store.sessions()), "problems": [*store.problems, *_journal(store)], "caveats": []}
 
 
 def _counts(records: Sequence[Record], store: Store) -> dict[str, int]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from whytrust import stats
 from whytrust.core import near
-from whytrust.report.outcomes import FULL, Measured, Outcomes, outcomes
+from whytrust.report.findings import none_fooled
+from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, outcomes
 from whytrust.report.records import records_of, understood
 from whytrust.store import Store
 
 HOLDS, FAILS, UNDECIDED = 0, 1, 2
+MALFORMED = ("a requirement is written EXPLAINER.MEASURE > OTHER, such as 'lime.flip@3 > random' or 'lime.recovery > 0.5', got "
+             "{!r}")
 FORM = re.compile(r"\s*(?P<who>.+?)\.(?P<measure>[a-z_]+(@\d+)?)\s*(?P<sign>[<>])\s*(?P<than>\S.*?)\s*")
 
 
@@ -41,6 +44,8 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
     with understood(store.folder):
         records = records_of(store)
         tried = outcomes(records, FULL, manifest.get("about", {}).get("explainers", ()))
+    if not tried.cases and any(record["status"] == "not fooled" for record in records):
+        return [_none_fooled(text, records, manifest) for text in requirements]
     if not tried.cases:
         why = _missing(store, len(records)) or "all inputs are done"
         raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none ({why}); see `whytrust report`")
@@ -52,6 +57,17 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
                zip(requirements, asked, found, differences, equal, strict=True)]
     missing = _missing(store, len(records))
     return [_of_some(one, missing) for one in settled] if missing else settled
+
+
+def _none_fooled(text: str, records: Sequence[Record], manifest: Mapping[str, Any]) -> Required:
+    """A requirement on a run without an adversary is undecided, whatever it says; a mistyped one is an error as ever."""
+    match = FORM.fullmatch(text)
+    if match is None or match["than"].startswith("="):
+        raise ValueError(MALFORMED.format(text))
+    names = [*manifest.get("about", {}).get("explainers", ()), *BASELINES]
+    if match["who"] not in names:
+        raise ValueError(f"EXPLAINER must be one of {', '.join(names)}, got {match['who']!r}{near(match['who'], names)}")
+    return Required(text, UNDECIDED, f"undecided: {none_fooled(records)}")
 
 
 def _missing(store: Store, done: int) -> str:
@@ -72,8 +88,7 @@ def _of_some(one: Required, missing: str) -> Required:
 def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
     match = FORM.fullmatch(text)
     if match is None or match["than"].startswith("="):
-        raise ValueError(f"a requirement is written EXPLAINER.MEASURE > OTHER, such as 'lime.flip@3 > random' or "
-                         f"'lime.recovery > 0.5', got {text!r}")
+        raise ValueError(MALFORMED.format(text))
     who, measure, than = match["who"], match["measure"], match["than"]
     if measure == "all_positive":
         measure = f"all_positive:{who}"
