@@ -22,7 +22,8 @@ A_MOMENT = 2.0
 
 def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, attack: Any = None, trials: Any = None,
           out: str | os.PathLike[str] | None = None, jobs: engine.Jobs = 1, seed: int = 0, *, groups: Any = None,
-          labels: Any = None, limit: int | None = None, size: int | None = None, resize: int | None = None,
+          labels: Any = None, adversaries: Any = None, targets: Any = None, limit: int | None = None,
+          size: int | None = None, resize: int | None = None,
           seconds: float | None = None, **options: Any) -> Audit:
     """Which explainers find what made the model change its mind? Every input is attacked, and the cause is then known.
 
@@ -33,6 +34,10 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
     led to the nearest training row of another class, and words of texts are swapped until the label changes. `groups` names
     the source of each input, where some share one (frames of one film); `labels` are true classes, for the accuracy.
 
+    Instead of an attack, `adversaries` are inputs that were changed before, one for each: arrays, texts, rows, or a .npy, .npz,
+    .csv or .txt file of them. One that does not change the label did not fool the model. `targets` is a class for each input,
+    which the attack, or the saved adversary, must lead to.
+
     The run is kept in `out`: the same call goes on where it stopped, and another one there is refused. Without `out` it is
     kept in a temporary folder, `audit.store.folder`. `jobs` is a number of processes, or an engine (see `whytrust.engine`).
     Further options: fill, background, ks (recovery), draws (random orders a case), cut_on, batch_size, block, keep ("maps", or
@@ -42,8 +47,9 @@ def audit(model: Any, inputs: Any, explainers: Any = None, parts: Any = None, at
     """
     wrapped = api.model(model)
     data = gather(inputs, options.get("background"), groups, labels)
+    made = spec.one_for_each({"attack": attack, "adversaries": adversaries, "targets": targets}, len(data.items))
     data = replace(data, size=size, resize=resize, seconds=seconds).limited(limit)
-    study = spec.settle(wrapped, data, explainers=explainers, parts=parts, attack=attack, trials=trials, seed=seed, **options)
+    study = spec.settle(wrapped, data, explainers=explainers, parts=parts, trials=trials, seed=seed, **made, **options)
     study = replace(study, command=f"wt.audit(model, inputs, …, out={str(out)!r}), with the settings below")
     return run(study, Path(tempfile.mkdtemp(prefix="whytrust-audit-")) / "run" if out is None else out, jobs)
 

@@ -555,7 +555,7 @@ def test_one_part_and_several_strengths_are_no_crash(tmp_path):
 
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"explainers": {"one": np.zeros((8, 8))}}, "must be able to explain anew"),
-    ({"attack": {"method": "pgd", "targets": [1, 1, 1]}}, "targets must be 'random', one class for all inputs"),
+    ({"attack": {"method": "pgd", "targets": [1, 1]}}, "targets must be one class for each input: expected 3, got 2"),
     ({"batch_size": 0}, "batch_size must be a whole number"),
     ({"limit": -1}, "limit must be a whole number >= 1"),
     ({"groups": "folder"}, "'folder' is for a folder of images"),

@@ -1,4 +1,4 @@
-"""Where a trial's adversaries come from: an attack that follows gradients, or the nearest training row of another class."""
+"""Where a trial's adversaries come from: an attack that follows gradients, the nearest row of another class, or a file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whytrust.attacks import prepare
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats
 from whytrust.domains.columns import Column
+from whytrust.domains.image import laid_out
 from whytrust.domains.tabular import TableStatistics, read_row
 
 OnCalls = Callable[[int], None]
@@ -51,14 +53,15 @@ class ByGradient:
     """Adversaries by an attack of the catalogue; a strength is the margin at which it stops, or "full"."""
 
     attack: Any
-    targets: Any = "random"
+    targets: Any = "random"  # or one for each input, in a list
 
     def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
                  on_calls: OnCalls) -> Found:
         """One adversary an input, or its error."""
         attack = self.attack if strength == FULL else replace(self.attack, stop="success", margin=margin_of(strength))
         try:
-            result = attack(model, list(given), self.targets, seed, ids=list(ids), on_calls=on_calls)
+            targets = [self.targets[int(one)] for one in ids] if isinstance(self.targets, list) else self.targets
+            result = attack(model, list(given), targets, seed, ids=list(ids), on_calls=on_calls)
         except (ValueError, TypeError) as error:
             if len(given) == 1:
                 return {0: error}
@@ -74,6 +77,71 @@ class ByGradient:
             reached = outcome.success and outcome.label != outcome.clean_label
             found[i] = Adversary(outcome.clean, outcome.adversarial, outcome.clean_label, outcome.label, reached, facts)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """Adversaries that were made before, one for each input in the order of the inputs.
+
+    The model is asked about both. One whose label is that of the clean input, or is not its target, did not fool the model.
+    """
+
+    changed: Sequence[Any]
+    targets: list[Any] | None = None
+    layout: str | None = None  # of images: where the model has its channels
+    statistics: TableStatistics | None = None  # of table rows
+
+    def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
+                 on_calls: OnCalls) -> Found:
+        """One adversary an input, or its error."""
+        if strength != FULL:
+            raise ValueError(f"saved adversaries have one strength, got {strength!r}")
+        found: Found = {}
+        for i, (clean, case) in enumerate(zip(given, ids, strict=True)):
+            try:
+                found[i] = self._asked(model, clean, self.changed[int(case)], int(case), on_calls)
+            except (ValueError, TypeError) as error:
+                found[i] = error
+        return found
+
+    def _asked(self, model: CheckedModel, clean: Any, changed: Any, place: int, on_calls: OnCalls) -> Adversary:
+        if self.statistics is not None:
+            scores = model(row_batch(self.statistics, [plain_row(self.statistics, row) for row in (clean, changed)]))
+            facts: dict[str, Any] = {}
+        else:
+            clean, changed = numbers(clean), numbers(changed if self.layout is None else laid_out(changed, self.layout))
+            if clean.shape != changed.shape:
+                raise ValueError(f"a saved adversary must have its input's shape: expected {clean.shape}, got {changed.shape}")
+            scores = model(np.stack([clean, changed]))
+            facts = _sizes(clean, changed)
+        on_calls(2)
+        here, there = (int(label) for label in model.labels(scores))
+        reached, target = hit(model, self.targets, place, here, there, scores.shape[1])
+        margin = float(scores[1, there] - np.delete(scores[1], there).max(initial=-np.inf))
+        return Adversary(clean, changed, here, there, reached, {"saved": True, "target": target, "margin": margin, **facts})
+
+
+def hit(model: CheckedModel, targets: Sequence[Any] | None, place: int, here: int, there: int,
+        columns: int) -> tuple[bool, int | None]:
+    """(whether a change of the label from `here` to `there` is what was wanted, the target's number)"""
+    target = None if targets is None else model.class_index(targets[place], columns)
+    return there != here and target in (None, there), target
+
+
+def numbers(value: Any) -> Floats:
+    """An input in the type that attacks give it."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise ValueError(f"a saved adversary and its input must have finite numbers, got {array.dtype} of shape {array.shape}")
+    return prepare.floats(array, None)
+
+
+def _sizes(clean: Floats, changed: Floats) -> dict[str, float]:
+    """How large the change is, as attacks tell it."""
+    change, own = (np.asarray(one, dtype=np.float64) for one in (changed - clean, clean))
+    l2, linf, length, span = (float(one) for one in (np.linalg.norm(change), np.abs(change).max(), np.linalg.norm(own),
+                                                     np.ptp(own)))
+    return {"linf": linf, "l2": l2, "relative_linf": linf / max(span, 1e-12), "relative_l2": l2 / max(length, 1e-12)}
 
 
 def margin_of(strength: str) -> float:
@@ -136,15 +204,24 @@ class NearestRow:
         return self.labels
 
     def _batch(self, rows: Sequence[tuple[Any, ...]]) -> Any:
-        return self.statistics.batch([c.storage.array(list(values)) for c, values in
-                                      zip(self.statistics.columns, zip(*rows, strict=True), strict=True)])
+        return row_batch(self.statistics, rows)
 
     def _row(self, index: int) -> Any:
         return self.rows.iloc[index] if hasattr(self.rows, "iloc") else self.rows[index]
 
     def _plain(self, row: Any) -> tuple[Any, ...]:
-        return tuple(column.locate(value)[1] for column, value in
-                     zip(self.statistics.columns, read_row(row, self.statistics), strict=True))
+        return plain_row(self.statistics, row)
+
+
+def plain_row(statistics: TableStatistics, row: Any) -> tuple[Any, ...]:
+    """The values of a row, a category by its own name."""
+    return tuple(column.locate(value)[1] for column, value in zip(statistics.columns, read_row(row, statistics), strict=True))
+
+
+def row_batch(statistics: TableStatistics, rows: Sequence[tuple[Any, ...]]) -> Any:
+    """Rows as one batch for a model."""
+    return statistics.batch([column.storage.array(list(values)) for column, values in
+                             zip(statistics.columns, zip(*rows, strict=True), strict=True)])
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:

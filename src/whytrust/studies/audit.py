@@ -31,7 +31,7 @@ from whytrust.studies import judged_cases, sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
 from whytrust.studies.blind import Controls, Explained, controls, word_counts
 from whytrust.studies.data import Data, Item, by_source, check_classes, sources, spread
-from whytrust.studies.described import code_of
+from whytrust.studies.described import code_of, saved_told
 
 BLOCK = 16
 """Inputs that are worked on together: nets round differently in batches of other sizes, so this is fixed by the study."""
@@ -89,7 +89,7 @@ class AuditStudy:
         judged = {"judged": judged_cases.RECORDS} if self.metrics else {}
         return {"format": FORMAT, "study": "audit", "spec": {**(self.spec or {}), **judged}, "seed": self.seed,
                 "hashes": {"inputs": self._digests(), "model": self.fingerprint(), "background": self._background(),
-                           **code_of(self.model)},
+                           **code_of(self.model), **saved_told(self.adversaries)},
                 "shares": list(self.explainers),
                 "about": {"model": self.model.name, "data": self.data.what, "inputs": len(self.data.items),
                           "sources": sources(self.data.items), "explainers": list(self.explainers),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,47 @@ def _rows_or_images(inputs: Any, options: dict[str, Any]) -> list[Any]:
                          "input a row, got "
                          f"{type(inputs).__name__}{f' of shape {np.shape(inputs)}' if hasattr(inputs, 'shape') else ''}")
     return several
+
+
+def saved_adversaries(given: Any, count: int) -> list[Any]:
+    """Adversaries that were made before, one for each of so many inputs: arrays, texts or rows, in a list or a file."""
+    held = _of_file(Path(given)) if isinstance(given, str | os.PathLike) else given
+    if not hasattr(held, "__len__") or isinstance(held, Mapping):
+        raise TypeError("adversaries must be arrays, texts or rows, one for each input, or a .npy, .npz, .csv or .txt file of "
+                        f"them, got {type(given).__name__}")
+    if len(held) != count:
+        raise ValueError(f"adversaries must be one for each input: expected {count}, got {len(held)}")
+    return [held.iloc[i] for i in range(count)] if hasattr(held, "iloc") else list(held)
+
+
+def _of_file(path: Path) -> Any:
+    what = "a file of adversaries, .npy, .npz (one array, or one called adversarial), .csv or .txt"
+    if not path.is_file():
+        raise ValueError(f"adversaries must be {what}: {path} does not exist")
+    if path.suffix == ".npy":
+        return files.array(path)
+    if path.suffix == ".npz":
+        with files.opened(path, what) as file, files.telling(path, what), zipfile.ZipFile(file) as packed:
+            names = [name.removesuffix(".npy") for name in packed.namelist()]
+        if "adversarial" not in names and len(names) != 1:
+            raise ValueError(f"adversaries must be {what}: {path} holds the arrays {', '.join(names)[:200]}")
+        name = "adversarial" if "adversarial" in names else names[0]
+        return files.arrays(path, [name], what)[name]
+    if path.suffix == ".csv":
+        return files.table(path)
+    if path.suffix == text_cases.SUFFIX:
+        return text_cases.lines(path)
+    raise ValueError(f"adversaries must be {what}, got {str(path)!r}")
+
+
+def target_list(given: Any, count: int) -> list[Any]:
+    """A class for each of so many inputs."""
+    if isinstance(given, str) or np.ndim(given) != 1:
+        raise TypeError("targets must be a list with a class for each input (one for all: attack={'method': …, 'targets': …}), "
+                        f"got {given!r:.60}")
+    if len(given) != count:
+        raise ValueError(f"targets must be one class for each input: expected {count}, got {len(given)}")
+    return [one.item() if isinstance(one, np.generic) else one for one in given]
 
 
 def is_sound(value: Any) -> bool:

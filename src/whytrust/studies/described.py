@@ -91,6 +91,13 @@ def code_of(*models: CheckedModel) -> dict[str, str]:
     return found | {name: digest for name, digest in learnt.items() if digest is not None}
 
 
+def saved_told(adversaries: Any) -> dict[str, str]:
+    """Hashes of adversaries that were saved, and of a target for each input, where there are such."""
+    given = {"adversaries": getattr(adversaries, "changed", None), "targets": getattr(adversaries, "targets", None)}
+    return {name: _hash(str([told(one) for one in each]).encode()) for name, each in given.items()
+            if isinstance(each, list)}
+
+
 def scores_told(model: CheckedModel, batches: Iterable[Any]) -> str:
     """A hash of what a model says of some batches of one input, to three digits; what it does not take is left out."""
     said = []

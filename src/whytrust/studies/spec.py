@@ -19,9 +19,9 @@ from whytrust.measures import METRIC_NAMES, Flips, Recovery
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures.flips import BASELINES
 from whytrust.studies import admitting, contenders, judged_cases, sounds, text_cases, text_swaps
-from whytrust.studies.adversaries import ByGradient, NearestRow
+from whytrust.studies.adversaries import ByGradient, NearestRow, Saved
 from whytrust.studies.audit import BLOCK, AuditStudy
-from whytrust.studies.data import Data, gather, is_sound
+from whytrust.studies.data import Data, gather, is_sound, saved_adversaries, target_list
 from whytrust.studies.described import described
 from whytrust.studies.excerpts import EXCERPTS, OfSongs, drawn, song_attack, songs_in
 from whytrust.studies.presets import EXPLAINERS, OF_TEXTS, PRESETS, THIRTEEN, WITHOUT_GRADIENTS
@@ -37,12 +37,14 @@ KEYS = {
     "labels": "a .txt file with a class an input", "parts": "as in explain", "fill": "what hidden parts show",
     "background": "a .csv file of training rows", "explainers": "names, or tables with a method and its options",
     "attack": "a name, or a table with a method, targets, strengths and the attack's options", "trials": "which trials",
+    "adversaries": "instead of an attack, a .npy, .npz, .csv or .txt file with an adversary for each input",
+    "targets": "a class for each input that the attack must lead to, in a list or a .txt file",
     "ks": "recovery: how many parts are kept", "draws": "random orders a case", "cut_on": "clean or adversarial",
     "batch_size": "inputs a model call gets", "seed": "a whole number", "block": "inputs worked on together",
     "keep": "maps (inputs, adversaries and cuts beside the scores, for pictures) or scores alone",
 }
 """What a spec may say."""
-NEAREST = "nearest"
+NEAREST, SAVED = "nearest", "saved adversaries"
 
 
 def from_toml(path: str | Path) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def from_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"SPEC must be a preset ({', '.join(PRESETS)}) or a .toml file, got {str(path)!r}{hint}")
     spec = files.toml(file)
     check_keys(spec, str(path))
-    for key in ("inputs", "background", "labels"):
+    for key in ("inputs", "background", "labels", "adversaries", "targets"):
         spec[key] = _beside(file, spec[key]) if isinstance(spec.get(key), str) else spec.get(key)
     if isinstance(spec.get("groups"), str) and spec["groups"] != "folder":
         spec["groups"] = _beside(file, spec["groups"])
@@ -100,22 +102,48 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_mod
     check_keys(spec, preset_or_path)
     loaded = loading.load(str(spec["model"]), **of_model, **spec.get("model_options", {}))
     given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "column", "limit",
-                                                                      "size", "resize", "groups", "labels", "background")}
+                                                                      "size", "resize", "groups", "labels", "background",
+                                                                      "targets")}
     if loaded.detector is not None:
         return _of_songs(spec, loaded, given)
     background = spec.get("background", loaded.explain_options.get("background"))
     if isinstance(background, str):
         background = files.table(background)
-    data = _data(spec, loaded, background)
+    whole = _data({**spec, "limit": None}, loaded, background)
+    if "adversaries" in spec:
+        given["adversaries"] = _saved(spec["adversaries"], spec.get("column"), background)
+    given.update(one_for_each({**given, "targets": _lines(spec.get("targets"))}, len(whole.items)))
+    data = whole.limited(spec.get("limit"))
     if background is not None:
         given["background"] = background
     return settle(loaded.model, data, spec={**spec, "seed": given.get("seed", 0)}, **given)
 
 
+def one_for_each(given: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The attack, adversaries and targets of a call, the latter two with one for each of so many inputs."""
+    attack, targets, saved = (given.get(name) for name in ("attack", "targets", "adversaries"))
+    if isinstance(attack, Mapping) and np.ndim(attack.get("targets", "random")) == 1:
+        if targets is not None:
+            raise TypeError("targets were given twice, beside the attack and in it; leave one out")
+        targets, attack = attack["targets"], {key: value for key, value in attack.items() if key != "targets"}
+    if saved is not None and attack is not None:
+        raise TypeError(f"adversaries were given, so nothing is attacked: leave attack out, got {attack!r:.60}")
+    return {"attack": attack, "targets": None if targets is None else target_list(targets, count),
+            "adversaries": None if saved is None else saved_adversaries(saved, count)}
+
+
+def _saved(place: Any, column: Any, background: Any) -> Any:
+    """Adversaries as a spec has them: rows and texts of a table are taken from the columns that inputs are taken from."""
+    if not str(place).endswith(".csv"):
+        return place
+    table = files.table(place)
+    return _rows(table, background, place) if column is None else _texts(table, column)
+
+
 def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, Any]) -> AuditStudy:
     """The study of a detector of singing: of the demo's songs, a folder of songs, or the test songs of an annotated set."""
     wrong = [key for key in ("column", "size", "resize", "groups", "labels", "background", "rate", "seconds", "explain_on",
-                             "block")
+                             "block", "adversaries", "targets")
              if key in spec]
     if wrong:
         raise ValueError(f"{wrong[0]} cannot be said of songs: a detector of singing knows its rate and its excerpts")
@@ -209,6 +237,7 @@ def _lines(given: Any) -> Any:
 def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: Any = None, attack: Any = None,
            trials: Any = None, seed: int = 0, ks: Any = (1, 3, 5), draws: int = 10, cut_on: str = "clean",
            batch_size: int | None = None, block: int = BLOCK, keep: str = "maps", explain_on: str = "input",
+           adversaries: list[Any] | None = None, targets: list[Any] | None = None,
            spec: Mapping[str, Any] | None = None, **of_parts: Any) -> AuditStudy:
     """A study, every choice checked before the first model call; `attack` may be adversaries of songs, ready-made."""
     generator(seed)
@@ -232,8 +261,9 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         model, attacked, of_parts = sounds.settled(_fitted(model, data, parts, of_parts), data.rate, of_parts, explain_on)
         parts = "tf:5x4" if parts is None else parts
     settled = reading.prepare(dict(of_parts))
-    strengths, adversaries, told = _adversaries(attacked or model, attack, settled, of_parts.get("background"),
-                                                data.items[0].value, domain)
+    strengths, made, told = (
+        ((), saved(attacked or model, adversaries, targets, settled, domain), SAVED) if adversaries is not None else
+        _adversaries(attacked or model, attack, settled, of_parts.get("background"), data.items[0].value, domain, targets))
     if cut_on not in ("clean", "adversarial") or (cut_on == "adversarial" and strengths):
         raise ValueError(f"cut_on must be 'clean' or, with one attack strength only, 'adversarial', got {cut_on!r} and "
                          f"{len(strengths)} further strengths")
@@ -253,7 +283,9 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
                 "block": block,
                 "batch_size": batch_size, "keep": keep, "size": data.size, "resize": data.resize}
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
-    study = AuditStudy(model, data, named, adversaries, parts, settled, strengths, chosen,
+    if adversaries is not None:
+        plain["attack"] = SAVED
+    study = AuditStudy(model, data, named, made, parts, settled, strengths, chosen,
                       Flips(draws, "all_positive" in chosen), Recovery(kept), cut_on, batch_size, int(seed), block, plain,
                       keep, domain=domain, attacked=attacked, by_source=isinstance(attack, OfSongs),
                       metrics=judges)
@@ -317,7 +349,7 @@ def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -
 
 
 def _fitted(model: CheckedModel, data: Data, parts: Any, of_parts: Mapping[str, Any]) -> CheckedModel:
-    """The model with the layout of the first sound that can be read; what cannot is told in its turn."""
+    """The model with the layout of the first sound that can be read; the others fail when their turn comes."""
     for item in data.items:
         try:
             value = data.read(item)
@@ -328,13 +360,27 @@ def _fitted(model: CheckedModel, data: Data, parts: Any, of_parts: Mapping[str, 
     return model
 
 
+def saved(model: CheckedModel, adversaries: list[Any], targets: list[Any] | None, of_parts: Mapping[str, Any],
+          domain: str) -> Any:
+    """What gives every input the adversary that was saved for it."""
+    if domain == "text":
+        return text_swaps.SavedTexts(adversaries, targets)
+    rows = of_parts["background"] if domain == "tabular" else None
+    return Saved(adversaries, targets, model.layout if domain == "image" else None, rows)
+
+
 def _adversaries(model: CheckedModel, attack: Any, of_parts: Mapping[str, Any], background: Any, first: Any,
-                 domain: str) -> tuple[tuple[str, ...], Any, Any]:
+                 domain: str, targets: list[Any] | None) -> tuple[tuple[str, ...], Any, Any]:
     """(further strengths, what makes adversaries, what is told of it)"""
     if isinstance(attack, OfSongs):
         return attack.strengths, attack, attack
+    if targets is not None and (domain == "text" or background is not None):
+        raise ValueError("targets are for attacks that follow gradients and for saved adversaries: words are swapped until the "
+                         "label is any other one, and a row is led to the nearest training row of any other class")
     if domain == "text":
         return (), *text_swaps.adversaries_of(attack)
+    if targets is not None:
+        attack = {**attack, "targets": targets} if isinstance(attack, Mapping) else {"method": attack, "targets": targets}
     rows = hasattr(first, "iloc") or isinstance(first, dict) or (np.ndim(first) == 1 and domain != "audio")
     strengths, made = _attack(model, attack, of_parts, background, rows, domain)
     return strengths, made, NEAREST if isinstance(made, NearestRow) else attack
@@ -365,9 +411,6 @@ def _attack(model: CheckedModel, given: Any, of_parts: Mapping[str, Any], backgr
     attack = _attack_of(method, options)
     if isinstance(targets, str) and targets == "none":
         targets = None  # TOML has no other word for it
-    if targets is not None and (isinstance(targets, list | tuple) or np.ndim(targets) > 0):
-        raise TypeError("targets must be 'random', one class for all inputs, or 'none' (away from what the model says), got a "
-                        f"{type(targets).__name__}")
     if not isinstance(model, DifferentiableModel):
         raise TypeError(f"attack {method!r} follows gradients, and {model.name} has none; pass the torch module itself")
     return strengths_of(strengths), ByGradient(attack, targets)

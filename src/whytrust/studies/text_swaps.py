@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from whytrust.checked import CheckedModel
 from whytrust.core import generator, near
 from whytrust.domains.text import TextParts
-from whytrust.studies.adversaries import FULL, Adversary, Found, OnCalls
+from whytrust.studies import text_cases
+from whytrust.studies.adversaries import FULL, Adversary, Found, OnCalls, hit
 
 METHOD = "word_swap"
 Attack = Callable[..., Any]
@@ -90,13 +91,16 @@ class WordSwaps:
 
     def _swapped(self, model: CheckedModel, text: str, on_calls: OnCalls) -> Adversary:
         made = self.attack(model, text, on_calls=on_calls)
-        clean, changed = TextParts.cut(text, "words"), TextParts.cut(made.text.text, "words")
+        return self._told(model, text, made.text.text, int(made.clean_label), on_calls)
+
+    def _told(self, model: CheckedModel, text: str, other: str, own: int, on_calls: OnCalls) -> Adversary:
+        clean, changed = TextParts.cut(text, "words"), TextParts.cut(other, "words")
         swapped = changed.pool(changed.squared_change(text), "sum") > 0
         # The attack's word is not taken for it: what the model says is asked here.
         asked = [changed.text, *self._without(changed, swapped)]
         scores = model(asked)
         on_calls(len(asked))
-        labels, own = model.labels(scores), int(made.clean_label)
+        labels = model.labels(scores)
         others = np.delete(scores[0], labels[0])
         pairs = [f"{clean.text[a:b]} → {changed.text[c:d]}" for ((a, b),), ((c, d),), other in
                  zip(clean.spans, changed.spans, swapped, strict=True) if other]
@@ -111,6 +115,38 @@ class WordSwaps:
         if swapped.all() or not swapped.any():
             return []
         return changed.compose(~swapped[None], generator(0))
+
+
+@dataclass(frozen=True, eq=False)
+class SavedTexts(WordSwaps):
+    """Texts that were changed before, one for each input in the order of the inputs, word for word."""
+
+    attack: Attack = field(init=False, default=WordSwap)  # none is made
+    changed: Sequence[str] = ()
+    targets: list[Any] | None = None
+
+    def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
+                 on_calls: OnCalls) -> Found:
+        """One adversary a text, or its error."""
+        found: Found = {}
+        for i, (text, case) in enumerate(zip(given, ids, strict=True)):
+            try:
+                found[i] = self._asked(model, text, int(case), on_calls)
+            except (ValueError, TypeError) as error:
+                found[i] = error
+        return found
+
+    def _asked(self, model: CheckedModel, text: str, place: int, on_calls: OnCalls) -> Adversary:
+        other = text_cases.taken_in(model, self.changed[place])
+        words = [len(TextParts.cut(one, "words").names) for one in (text, other)]
+        if words[0] != words[1]:
+            raise ValueError("a saved text must have as many words as its input, of which some are swapped: expected "
+                             f"{words[0]}, got {words[1]}")
+        scores = model([text])
+        on_calls(1)
+        told = self._told(model, text, other, int(model.labels(scores)[0]), on_calls)
+        reached, target = hit(model, self.targets, place, told.clean_label, told.label, scores.shape[1])
+        return replace(told, reached=reached, facts={**told.facts, "saved": True, "target": target})
 
 
 def adversaries_of(given: Any) -> tuple[WordSwaps, Any]:
