@@ -102,8 +102,8 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     your own, {"a": …, "b": …}, and so do metrics, which are names from wt.methods() or objects. `target` may be a list with one
     for each of several inputs. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not
     given, the parts' own fill, and for table rows the columns' means, rounded in columns of whole numbers.
-    `truth` is an annotation: a mask shaped like the explanation's map, {"boxes": [(left, top, right, bottom), …]} of an image, {"words": […]} or {"spans": […]} of a text,
-    {"seconds": […]} of a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean`
+    `truth` is an annotation: a mask shaped like the explanation's map, {"boxes": [(left, top, right, bottom), …]} of an
+    image, {"words": […]} or {"spans": […]} of a text, {"seconds": […]} of a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean`
     is what an adversary was before it was changed, for the adversarial trials (flip, all_positive, recovery). Of these three
     there is one for each of several inputs. `untrained` and `relabelled` are models for the sanity checks. What a metric cannot
     judge by its goal, or its unit, is refused with the reason, unless `insist`.

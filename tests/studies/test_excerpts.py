@@ -85,7 +85,7 @@ def test_adversaries_are_within_epsilon_and_heard_as_their_song_is(signal):
         assert attacked.adversarial.min() >= 0
         waves = detector.hearing.resynthesised(song(0).wave, attacked.adversarial)
         heard = detector.hearing.probabilities(waves) > detector.threshold
-        assert [one.played.label for one in answers.values()] == [int(heard[frame_of(case)]) for case in block.cases]
+        assert [one.played.label for one in answers.values()] == [int(heard[frame_of(case)]) for case in cases]
         assert answers[0].facts["played_flipped"] == int((heard != attacked.sung).sum())
         assert answers[0].facts["at_floor"] == np.mean((attacked.adversarial == 0) & (attacked.clean > 0))
     else:
