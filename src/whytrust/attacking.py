@@ -117,7 +117,7 @@ def _read(model: CheckedModel, given: Any, parts: Any, options: dict[str, Any]) 
         for in_order in (True, False):
             asked = reading.fitted(model, items[0], parts, options)
             read = _laid_out(asked, items, parts, options) if in_order else _as_they_are(asked, items, parts, options)
-            sounds = [] if read is None else [cut.sound for cut in read.cuts if hasattr(cut, "sound")]
+            sounds = [] if read is None else [sound for cut in read.cuts if (sound := getattr(cut, "sound", None)) is not None]
             asked = reading.with_channel(asked, sounds[0] if sounds else None)
             error = None if read is None else _refused(asked, read)
             if read is not None and error is None:

@@ -42,11 +42,6 @@ class LaidOut:
         found = turned[:, None] if "C" in self.layout else turned
         return found if self.then is None else self.then(found)
 
-    @property
-    def takes_tensors(self) -> bool:
-        """Is the preprocessing a torch module, or one that wants tensors?"""
-        return hasattr(self.then, "forward") or bool(getattr(self.then, "takes_tensors", False))
-
 
 class Refused(ValueError):
     """What was asked of a model cannot be had; the message is whytrust's own and says all there is to say."""

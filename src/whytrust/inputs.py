@@ -236,7 +236,7 @@ def fitted(model: CheckedModel, item: Any, parts: Any, options: dict[str, Any]) 
 
     Rows are bands where band_edges_hz, or the net's first layer, has as many as there are rows and not as there are columns.
     """
-    shape = np.shape(item) if hasattr(item, "shape") else ()
+    shape: tuple[int, ...] = np.shape(item) if hasattr(item, "shape") else ()
     if model.layout in SOUNDS or len(shape) != 2 or not _may_be_sound(item, parts, options):
         return model
     edges = options.get("band_edges_hz")

@@ -103,10 +103,11 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     for each of several inputs. `baseline` is what metrics hide parts behind ("zeros", "mean", "noise", …); where it is not
     given, the parts' own fill, and for table rows the columns' means, rounded in columns of whole numbers.
     `truth` is an annotation: a mask shaped like the explanation's map, {"boxes": [(left, top, right, bottom), …]} of an
-    image, {"words": […]} or {"spans": […]} of a text, {"seconds": […]} of a sound, {"columns": […]} of a row. `labels` are true classes, which an accuracy is reckoned by. `clean`
-    is what an adversary was before it was changed, for the adversarial trials (flip, all_positive, recovery). Of these three
-    there is one for each of several inputs. `untrained` and `relabelled` are models for the sanity checks. What a metric cannot
-    judge by its goal, or its unit, is refused with the reason, unless `insist`.
+    image, {"words": […]} or {"spans": […]} of a text, {"seconds": […]} of a sound, {"columns": […]} of a row. `labels` are
+    true classes, which an accuracy is reckoned by. `clean` is what an adversary was before it was changed, for the adversarial
+    trials (flip, all_positive, recovery). Of these three there is one for each of several inputs. `untrained` and `relabelled`
+    are models for the sanity checks. What a metric cannot judge by its goal, or its unit, is refused with the reason, unless
+    `insist`.
     """
     wrapped = api.model(model)
     chosen = judging.chosen(USUAL if metrics is None else metrics)

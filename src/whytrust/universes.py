@@ -149,10 +149,10 @@ def multiverse(model: Any, x: Any, claim: str, metric: Any = "pixel_flipping", *
             refused = found.refused.get(judge[0].about.name, {})
             if refused:
                 raise ValueError(next(iter(refused.values())))
-            values = {**found.values[about.name]}
+            numbers = {**found.values[about.name]}
             if about.amounts and RANDOM in names:
-                values[RANDOM] = found.chance[about.name][methods[0]]  # in the unit of the other one
-            universes.append(Universe(choices, _wins(values, names, about.higher)))
+                numbers[RANDOM] = found.chance[about.name][methods[0]]  # in the unit of the other one
+            universes.append(Universe(choices, _wins(numbers, names, about.higher)))
         except (ValueError, TypeError) as error:
             if not axes:
                 raise

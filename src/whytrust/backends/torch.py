@@ -414,8 +414,7 @@ def _takes_tensors(preprocess: Any) -> bool:
 
 
 def _evaluating(preprocess: Any) -> AbstractContextManager[None]:
-    module = getattr(preprocess, "then", preprocess)
-    return evaluating(module) if hasattr(module, "modules") else nullcontext()
+    return evaluating(preprocess) if hasattr(preprocess, "modules") else nullcontext()
 
 
 def _dtype_of(batch: Any) -> Any:

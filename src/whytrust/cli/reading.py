@@ -186,7 +186,7 @@ def heard(items: list[Any], called: list[str], loaded: loading.Loaded) -> tuple[
     sounds, names = [], []
     for item, name in zip(items, called, strict=True):
         if isinstance(item, Path) and item.suffix.lower() in audio.SUFFIXES:
-            item, name = excerpt(str(item), loaded, {})
+            item, name, _ = excerpt(str(item), loaded, {})
         sounds.append(item)
         names.append(name)
     return sounds, names

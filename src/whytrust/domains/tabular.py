@@ -64,7 +64,7 @@ class TableStatistics:
         if not any(column.varies for column in fitted):
             raise ValueError(f"at least one column of the background must vary, all {len(fitted)} are constant; "
                              "pass the training data, or a sample of it")
-        table = background if frame else as_array(background)
+        table: Any = background if frame else as_array(background)
         chosen = np.arange(len(table))
         if len(table) > MOST_ROWS:
             chosen = np.sort(generator(0, "training rows").choice(len(table), MOST_ROWS, replace=False))
