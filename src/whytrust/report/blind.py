@@ -8,7 +8,7 @@ from collections.abc import Sequence
 SAID = {"random": "random", "blind": "the best blind guess", "prior": "the mean of all explainers over other inputs",
         "centre": "parts near the centre first", "size": "large parts first", "edges": "sharp edges first",
         "loud": "loud parts first", "early": "early words first", "long": "long words first", "rare": "rare words first",
-        "unusual": "unusual values first", "together": "all that the input shows without its model, together"}
+        "unusual": "unusual values first", "together": "the mean of all blind rankings"}
 
 
 def said(control: str) -> str:
