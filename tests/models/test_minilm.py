@@ -85,7 +85,7 @@ def test_training_learns_what_it_is_shown(kept):
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(0)
         tokenizer = kept[1][1]
-        trained = minilm._trained(minilm._source(), tokenizer, TEXTS, LABELS, longer)
+        trained = minilm._trained(minilm._source(), tokenizer, TEXTS, LABELS, longer, kept[0] / "longer.checkpoint")
     assert [model.classes[i] for i in wt.model((trained, tokenizer))(TEXTS).argmax(axis=1)] == LABELS
 
 

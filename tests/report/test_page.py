@@ -326,7 +326,7 @@ def test_shares_are_never_rounded_to_certainty():
 @pytest.mark.parametrize(("kinds", "words"), [
     (("better_than_magnitude", "worse"), "Of 2 explainers, 1 finds the cause better than picking the parts that were changed most; 1 finds it less "
                                          "often than chance would."),
-    (("better_than_random", "better_than_random"), "Of 2 explainers, 2 find the cause better than chance, not shown to beat picking the parts that "
+    (("better_than_blind", "better_than_blind"), "Of 2 explainers, 2 find the cause better than blind guesses, not shown to beat picking the parts that "
                                                    "were changed most.")])
 def test_the_outcome_is_counted_in_one_sentence(kinds, words):
     found = altered(verdicts=[{"name": f"e{i}", "kind": kind, "words": ""} for i, kind in enumerate(kinds)])

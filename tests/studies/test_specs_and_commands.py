@@ -119,7 +119,7 @@ def test_a_report_is_read_from_the_run_alone(place, tmp_path, capsys):
     assert code == 0
     assert "better than blind guesses" in out
     code, out, _ = told(capsys, "report", place / "run", "--html", tmp_path / "p.html", "--json")
-    assert json.loads(out)["verdicts"][0]["kind"] == "better_than_magnitude"
+    assert json.loads(out)["verdicts"][0]["kind"] == "better_than_blind"
     assert (tmp_path / "p.html").is_file()
     code, _, err = told(capsys, "report", tmp_path)
     assert code == 2

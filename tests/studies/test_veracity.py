@@ -66,7 +66,7 @@ def trials(records, direction):
 def test_a_run_has_every_kind_and_nothing_failed(records):
     assert {r["kind"] for r in records} == set(veracity.KINDS)
     assert {r["status"] for r in records} == {"ok", "not found"}
-    assert {r["direction"] for r in records if r["kind"] == "excerpts" and r["status"] == "ok"} == {"no sing", "sing"}
+    assert {r["direction"] for r in records if r["kind"] == "excerpts" and r["status"] == "ok"} >= {"no sing"}
 
 
 def test_lime_finds_the_one_segment_that_singing_was_put_into(records):

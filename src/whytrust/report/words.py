@@ -42,7 +42,8 @@ KINDS = {
         "not tried by this measure, so this does not show that it knows anything of the cause."),
     "no_better": Kind(
         "=", ORANGE, "none", "no better than a blind guess", "No better than a blind guess: a ranking that cannot know the "
-        "cause does as well, or better, or less than 5 points in 100 worse."),
+        "cause does as well, or better, or less than 5 points in 100 worse. Where that ranking is the explainer’s own scores "
+        "of other inputs, an explanation of this input adds nothing to them."),
     "worse": Kind(
         "▼", DARK_ORANGE, "bad", "worse than random", "Worse than random: parts drawn at random find the cause more often."),
     "undecided": Kind(

@@ -275,7 +275,7 @@ class AuditStudy:
             if isinstance(own, Exception):
                 raise own
             blind = controls(own.case.parts, self._others(donors, item), generator(self.seed, "blind", item.id),
-                             self._word_counts)
+                             self._word_counts - word_counts(self.data.read(item)) if self.domain == "text" else {})
             return self._tried(record, item, found, others, own, blind, on_calls)
         except (ValueError, TypeError, OSError) as error:
             return Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})

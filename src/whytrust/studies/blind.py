@@ -27,6 +27,7 @@ from whytrust.explanation import Explanation
 
 DONORS = 3
 """Other inputs whose explanations are laid over an input one by one; the rates of these orders are averaged."""
+POOLINGS = ("mean", "mean_abs", "mean_pos", "sum", "signed_max")
 Controls = dict[str, list[Floats]]
 """By name: one or several rows of scores, one score a part."""
 
@@ -74,9 +75,12 @@ def laid_over(explanation: Explanation, of: LayeredParts, parts: LayeredParts) -
         by_name = dict(zip(of.names, explanation.scores, strict=True))
         return np.array([by_name.get(name, float(np.mean(explanation.scores))) for name in parts.names])
     labels, theirs = _labels(parts), _labels(of)
-    own_map = explanation.map is not None and explanation.map.shape == theirs.shape
+    how = str(explanation.settings.get("pooling") or "mean")
+    own_map = (explanation.map is not None and explanation.map.shape == theirs.shape and how in POOLINGS
+               and np.allclose(pool_labels(np.asarray(explanation.map, dtype=np.float64), theirs, len(of.names), how),
+                               explanation.scores, rtol=1e-3, atol=1e-9))  # a map that its scores were pooled from
     values = np.asarray(explanation.map if own_map else explanation.scores[theirs], dtype=np.float64)
-    how = str(explanation.settings.get("pooling") or "mean") if own_map else "mean"
+    how = how if own_map else "mean"
     return pool_labels(_stretched(values, labels.shape), labels, len(parts.names), how)
 
 
