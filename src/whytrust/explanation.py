@@ -80,7 +80,7 @@ class Explanation:
             view = replace(view, conditions=view.columns)
         label = int(model.labels(original[None])[0]) if len(original) > 1 else None
         scores = np.asarray(scores, dtype=np.float64)
-        if _only_rounding(question, scores, more):
+        if method != "greedy" and _only_rounding(question, scores, more):  # greedy asks about few sets
             scores, own = np.zeros(len(scores)), float(original[question.target])
             more |= {name: own for name in ("intercept", "local_prediction") if more.get(name) is not None}
             more |= {"standard_errors": None, "fidelity": None, "fidelity_fresh": None, "undecided": (), "rules": None,
