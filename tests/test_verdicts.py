@@ -40,14 +40,20 @@ def verdict(kind, n=100, needed=None, with_magnitude=True):
     (-0.1, FOUND, -0.1, FOUND, NOT_FOUND, "worse", "worse than random, and worse than magnitude"),
     (0.0, NOT_FOUND, 0.1, FOUND, FOUND, "no_better", "no better than a blind guess"),
     (0.0, NOT_FOUND, -0.1, FOUND, FOUND, "no_better", "no better than a blind guess, and worse than magnitude"),
-    (0.02, FOUND, None, None, FOUND, "better_than_blind", "better than blind guesses by less than .05"),
-    (0.02, FOUND, 0.2, NOT_FOUND, FOUND, "better_than_blind", "better than blind guesses by less than .05, not than magnitude"),
-    (0.02, FOUND, 0.2, FOUND, FOUND, "better_than_magnitude", "better than magnitude, than blind guesses by less than .05"),
+    (0.02, FOUND, None, None, FOUND, "no_better", "no better than a blind guess"),
+    (0.02, FOUND, 0.2, FOUND, FOUND, "no_better", "no better than a blind guess"),
+    (0.02, FOUND, -0.2, FOUND, FOUND, "no_better", "no better than a blind guess, and worse than magnitude"),
 ])
 def test_each_rule(random, p_guess, magnitude, p_magnitude, p_no_better, kind, words):
     found = judged(difference(random), p_guess, None if magnitude is None else difference(magnitude), p_magnitude, p_no_better)
     assert (found.kind, found.words, found.n, found.needed) == (kind, words, 400, None)
     assert found.with_magnitude == (magnitude is not None)
+
+
+def test_a_lead_below_the_margin_over_a_blind_guess_is_none_however_certain():
+    found = judged(difference(0.02), FOUND, difference(0.2), FOUND, NOT_FOUND)
+    assert (found.kind, found.words) == ("undecided", "undecided: n = 400, about 500 needed")
+    assert judged(difference(0.05), FOUND, difference(0.2), FOUND, NOT_FOUND).kind == "better_than_magnitude"
 
 
 def test_without_blind_controls_nothing_is_called_better_than_a_blind_guess():
@@ -157,7 +163,7 @@ def test_where_nothing_is_decided_the_nearest_measure_speaks():
 
 def test_holm_is_applied_once_over_every_difference_and_once_over_every_no_better():
     ps = iter([0.001, 0.02, 0.004, 0.3, 0.012, 0.04])
-    rows = [replace(difference(0.01 * i, error=0.01 * i), p=next(ps)) for i in range(1, 7)]
+    rows = [replace(difference(0.1 * i, error=0.02 * i), p=next(ps)) for i in range(1, 7)]
     blind = {"lime": {"blind": rows[0]}, "shap": {"blind": rows[1]}}
     measures = {"flip": Compared({"lime": rows[0], "shap": rows[1]}, {"lime": rows[2], "shap": rows[3]}, blind),
                 "recovery@3": Compared({"lime": rows[4], "shap": rows[5]})}

@@ -33,6 +33,7 @@ class Block:
 
     id: str
     cases: tuple[str, ...]
+    alone: bool = False  # is it one case of a block that could not be worked on? Then no other case may be touched
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,16 @@ class Compared:
 
         Each of the guesses must be beaten, so the largest p counts, and no choice among them needs a correction.
         """
-        below = self.random[name].value < 0
-        return self.random[name].p if below else _p_above(self.nearest(name)[1])
+        guess, difference = self.decisive(name)
+        return difference.p if difference.value < 0 and guess == "random" else _p_above(difference)
+
+    def decisive(self, name: str) -> tuple[str, Difference]:
+        """The guess that `p_guess` is about: random for an explainer below it, else the one that is hardest to beat."""
+        return ("random", self.random[name]) if self.random[name].value < 0 else self.nearest(name)
+
+    def lead(self, name: str) -> float:
+        """How far an explainer is ahead of the best blind control; of random where there is none."""
+        return min(difference.value for difference in (self.blind.get(name) or {"": self.random[name]}).values())
 
     def best_guess(self, name: str) -> Difference:
         """The difference to the best blind control; to random where there is none."""
@@ -112,8 +120,10 @@ def table(measures: Mapping[str, Compared]) -> dict[str, dict[str, Verdict]]:
 def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) -> Verdict:
     """The verdict on one explainer by one measure, from p-values that are adjusted already.
 
-    A difference that is certain comes before one that is small: where both hold, the words add "by less than .05". Without a
-    comparison with magnitude the words do not mention it. `tests` is how many were adjusted for, and counts in `needed`.
+    A lead of less than .05 over a blind guess is none, however certain: a blind explainer beats an imperfect imitation of
+    itself by a little. It is "no better" where the lead is shown to be so small, else undecided. A small lead over random
+    alone is one, and the words add "by less than .05". Without a comparison with magnitude the words do not mention it.
+    `tests` is how many were adjusted for, and counts in `needed`.
     """
     random, magnitude = compared.random[name], compared.magnitude.get(name)
     certain = p_values.guess[name] <= LEVEL
@@ -130,13 +140,14 @@ def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) 
         return verdict("worse", SHORT["worse"] + lower)
     if certain and not compared.blind.get(name):
         return verdict("better_than_random", f"better than random{small}{lower}")
-    if certain and above:
-        return verdict("better_than_magnitude", "better than magnitude" + (f", than blind guesses{small}" if small else ""))
-    if certain:
-        rest = lower or (", not than magnitude" if magnitude is not None else "")
-        return verdict("better_than_blind", f"better than blind guesses{small}{rest}")
     if small:
         return verdict("no_better", f"no better than {'a blind guess' if compared.blind.get(name) else 'random'}{lower}")
+    certain = certain and compared.lead(name) >= MARGIN
+    if certain and above:
+        return verdict("better_than_magnitude", "better than magnitude")
+    if certain:
+        rest = lower or (", not than magnitude" if magnitude is not None else "")
+        return verdict("better_than_blind", f"better than blind guesses{rest}")
     open_ = _undecided(compared, name, tests)
     return verdict("undecided", open_.words + ("; worse than magnitude" if below else ""), open_.needed)
 
@@ -158,11 +169,13 @@ def overall(by_measure: Mapping[str, Verdict]) -> Verdict:
         sides = ", ".join(f"{measure} {'better' if measure in better else 'worse'}"
                           for measure in decided if measure in better or measure in worse)
         least = min(decided[measure].n for measure in better + worse)
-        return Verdict("undecided", f"undecided: the measures disagree ({sides})", least)
+        told = f"undecided: the measures disagree ({sides})"
+        return Verdict("undecided", told + _below(by_measure), least, below_magnitude=bool(_below(by_measure)))
     strongest = max(KINDS.index(verdict.kind) for verdict in decided.values())
     voting = [measure for measure, verdict in decided.items() if not _abstains(verdict, KINDS[strongest])]
     measure = min(voting, key=lambda one: KINDS.index(decided[one].kind))
-    return replace(decided[measure], words=_beside_others(measure, by_measure))
+    return replace(decided[measure], words=_beside_others(measure, by_measure),
+                   below_magnitude=any(verdict.below_magnitude for verdict in by_measure.values()))
 
 
 def _abstains(verdict: Verdict, strongest: Kind) -> bool:
@@ -175,13 +188,24 @@ def _abstains(verdict: Verdict, strongest: Kind) -> bool:
 def _beside_others(measure: str, by_measure: Mapping[str, Verdict]) -> str:
     """The words of the measure that decides, and of every other one that says something else."""
     verdict = by_measure[measure]
-    others = {name: one for name, one in by_measure.items()
-              if name != measure and one.kind != verdict.kind and not _abstains(one, verdict.kind)}
+    others = {name: one for name, one in by_measure.items() if name != measure
+              and ((one.kind != verdict.kind and not _abstains(one, verdict.kind))
+                   or (one.below_magnitude and not verdict.below_magnitude))}
     if not others:
         return verdict.words
-    told = [f"{SHORT[one.kind]}{', and worse than magnitude' if one.below_magnitude else ''} in {name}"
+    told = [f"{_short_words(one)}{', and worse than magnitude' if one.below_magnitude else ''} in {name}"
             for name, one in others.items()]
     return f"{verdict.words} in {measure} (n = {verdict.n}); {'; '.join(told)}"
+
+
+def _short_words(verdict: Verdict) -> str:
+    return "no better than random" if verdict.words.startswith("no better than random") else SHORT[verdict.kind]
+
+
+def _below(by_measure: Mapping[str, Verdict], but: str = "") -> str:
+    """Which measures find an explainer worse than magnitude, apart from one that says so itself."""
+    names = [name for name, verdict in by_measure.items() if verdict.below_magnitude and name != but]
+    return f"; worse than magnitude in {' and '.join(names)}" if names else ""
 
 
 def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
@@ -191,7 +215,9 @@ def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
     measure, verdict = min(by_measure.items(), key=lambda item: math.inf if item[1].needed is None else item[1].needed)
     if len(by_measure) == 1:
         return verdict
-    return replace(verdict, words=verdict.words.replace("undecided: ", f"undecided: in {measure} ", 1))
+    words = verdict.words.replace("undecided: ", f"undecided: in {measure} ", 1)
+    below = any(one.below_magnitude for one in by_measure.values())
+    return replace(verdict, words=words + _below(by_measure, measure), below_magnitude=below)
 
 
 def _undecided(compared: Compared, name: str, tests: int) -> Verdict:

@@ -135,7 +135,7 @@ plain = model(Own(), output="logit")
         words = [sys.executable, "-m", "whytrust", "audit", path, "--out", str(tmp_path / attribute), "--jobs", "2"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert "better than blind guesses" in done.stdout
+        assert "better than magnitude" in done.stdout
 
 
 @pytest.mark.parametrize(("rows", "words"), [

@@ -111,7 +111,7 @@ class Supervised:
         notes = [f"block {block.id} was worked on one by one{_in_halves(pieces)}: {why}" for why in lost[-1:]]
         for case in block.cases:
             try:
-                results, more = self._ask("case", replace(block, cases=(case,)), pieces)
+                results, more = self._ask("case", replace(block, cases=(case,), alone=True), pieces)
             except Lost as gone:
                 aside = f"set aside: {gone}; it was tried {len(lost) + 1} times"
                 results, more = [failed(case, aside)], (f"case {case} was {aside}",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,13 @@ Order = NDArray[np.intp]
 Answers = Mapping[str, Explanation | Exception]
 """What each explainer says of one question, or why it could not."""
 Explain = Callable[[Question], Answers]
+Blind = Callable[[LayeredParts], Mapping[str, Sequence[Floats]]]
+"""Rankings of an input's parts that cannot know the cause: by name, one or several rows of scores."""
+
+
+def no_controls(parts: LayeredParts) -> Mapping[str, Sequence[Floats]]:
+    """No blind rankings."""
+    return {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
-from whytrust.measures.case import Answers, Case, Explain, Order, first, ranked, streams
+from whytrust.measures.case import Answers, Blind, Case, Explain, Order, first, no_controls, ranked, streams
 from whytrust.stats import area
 
 EXHAUSTIVE = 10
@@ -38,8 +37,7 @@ class Flips:
 
     With `positive`, all parts with a positive score are laid over the input together, against as many by magnitude.
 
-    `blind` are rankings that know nothing of the cause (see studies.blind): by name one or several rows of scores, whose flips
-    are averaged.
+    `blind` gives rankings that know nothing of the cause (see studies.blind); the flips of one with several rows are averaged.
     """
 
     draws: int = 10
@@ -50,8 +48,7 @@ class Flips:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 2:
             raise ValueError(f"draws must be a whole number >= 2, got {self.draws!r}")
 
-    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator,
-                 blind: Mapping[str, Sequence[Floats]] = MappingProxyType({})) -> dict[str, Any]:
+    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator, blind: Blind = no_controls) -> dict[str, Any]:
         """The flips of every explainer, baseline and blind control, for every k: plain data."""
         answers, of = explain(case.question), streams(rng)
         found = {name: answer for name, answer in answers.items() if isinstance(answer, Explanation)}
@@ -62,7 +59,8 @@ class Flips:
         everything = case.d <= EXHAUSTIVE
         drawn = [of(f"random {i}").permutation(case.d) for i in range(self.draws)]
         curves = {name: nested(order, ks) for name, order in orders.items()}
-        guessed = {name: np.vstack([nested(order, ks) for order in some]) for name, some in blind_orders(blind, of).items()}
+        guesses = blind_orders(blind(case.parts), of)
+        guessed = {name: np.vstack([nested(order, ks) for order in some]) for name, some in guesses.items()}
         sets = {name: e.scores > 0 for name, e in found.items() if self.positive and e.sense == "signed"}
         as_many = {name: first(orders["magnitude"], int(chosen.sum())) for name, chosen in sets.items()}
         around = all_masks(case.d) if everything else np.vstack([nested(order, ks) for order in drawn])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from whytrust.core import Floats, Masks
 from whytrust.explanation import Explanation
-from whytrust.measures.case import Case, Explain, first, ranked, streams
+from whytrust.measures.case import Blind, Case, Explain, first, no_controls, ranked, streams
 from whytrust.measures.flips import blind_orders, failures, fidelities
 
 
@@ -21,8 +20,9 @@ class Recovery:
 
     The change is kept in the k parts where it is largest, and taken back everywhere else; inputs whose label is then the clean
     one again are left out, and the others are explained anew (Praher et al. 2021, Hoedt et al. 2022). Random finds k²/d of
-    them; magnitude finds all by construction, so it is no rival here. How it misleads: the inputs that are left are those that
-    a few parts can flip, and what is found of them need not hold for the rest.
+    them; magnitude finds all by construction, so it is no rival here. Blind rankings are those of what the explainer sees, for
+    a change in few parts can stand out without asking the model. How it misleads: the inputs that are left are those that a
+    few parts can flip, and what is found of them need not hold for the rest.
 
     `overlap` judges the same explanations as Göpfert et al. (2020) did: as many pixels as were changed, those of the largest
     values, and the share of them that lies where the change is. It favours explanations that come in large pieces.
@@ -35,8 +35,7 @@ class Recovery:
         if not self.ks or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in self.ks):
             raise ValueError(f"ks must be whole numbers >= 1, at least one, got {self.ks!r}")
 
-    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator,
-                 blind: Mapping[str, Sequence[Floats]] = MappingProxyType({})) -> dict[str, Any]:
+    def __call__(self, case: Case, explain: Explain, rng: np.random.Generator, blind: Blind = no_controls) -> dict[str, Any]:
         """For each k: whether the label still flips, and then what was found.
 
         No k is asked that covers every part, or more parts than were changed at all.
@@ -47,7 +46,7 @@ class Recovery:
                 if k < case.d and k <= np.count_nonzero(case.change)}
 
     def _found(self, case: Case, kept: Masks, k: int, explain: Explain,
-               of: Callable[[str], np.random.Generator], blind: Mapping[str, Sequence[Floats]]) -> dict[str, Any]:
+               of: Callable[[str], np.random.Generator], blind: Blind) -> dict[str, Any]:
         local = case.localised(kept)
         if local is None:
             return {"flipped": False}
@@ -59,7 +58,7 @@ class Recovery:
             "flipped": True, "label": local.label, "parts": np.flatnonzero(kept).tolist(),
             "found": {name: int(kept[order[:k]].sum()) for name, order in orders.items()},
             "blind": {name: float(np.mean([kept[order[:k]].sum() for order in some]))
-                      for name, some in blind_orders(blind, of).items()},
+                      for name, some in blind_orders(blind(local.parts), of).items()},
             "order": {name: order.tolist() for name, order in orders.items()},
             "fidelity": fidelities(answers), "failed": failures(answers)}
         if local.parts.view.kind == "image":

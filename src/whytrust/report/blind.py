@@ -8,7 +8,7 @@ from collections.abc import Sequence
 SAID = {"random": "random", "blind": "the best blind guess", "prior": "the mean of all explainers over other inputs",
         "centre": "parts near the centre first", "size": "large parts first", "edges": "sharp edges first",
         "loud": "loud parts first", "early": "early words first", "long": "long words first", "rare": "rare words first",
-        "unusual": "unusual values first", "together": "the mean of all blind rankings"}
+        "bright": "bright parts first", "unusual": "unusual values first", "high": "high values first"}
 
 
 def said(control: str) -> str:
@@ -18,6 +18,12 @@ def said(control: str) -> str:
         return f"{explainer}'s scores of other inputs"
     if kind == "shuffled words":
         return f"{explainer}'s scores of the same words in other texts"
+    if kind == "same answer":
+        return f"{explainer}'s mean scores of other inputs with the same answer"
+    if kind == "same answer words":
+        return f"{explainer}'s scores of the same words in other texts with the same answer"
+    if kind in ("imitation", "curved imitation"):
+        return f"a {'curved' if kind != 'imitation' else 'linear'} blind model's imitation of {explainer}"
     return SAID.get(control, control)
 
 

@@ -21,18 +21,20 @@ def compared(first: Store, second: Store) -> dict[str, Any]:
     tried = [_by_case(store) for store in (first, second)]
     one, other = (_found(store) for store in (first, second))
     same_inputs = bool(set(tried[0][1]) & set(tried[1][1]))
-    rows = []
+    rows, unanswered = [], []
     for contender in one["contenders"]:
         name = contender["name"]
         pair = [found["measures"].get("flip", {"rates": {}})["rates"].get(name) for found in (one, other)]
+        verdicts = [next((v["words"] for v in found["verdicts"] if v["name"] == name), None) for found in (one, other)]
         if any(rate is None or rate["value"] is None for rate in pair):
+            unanswered += [{"name": name, "verdicts": verdicts}] if verdicts[0] != verdicts[1] and None not in verdicts else []
             continue
         change = _paired(tried[0], tried[1], name) if same_inputs else _unpaired(pair[0], pair[1])
-        verdicts = [next((v["words"] for v in found["verdicts"] if v["name"] == name), None) for found in (one, other)]
         rows.append({"name": name, "first": pair[0], "second": pair[1], "verdicts": verdicts, **change,
                      "words": _words(change)})
     names = [{c["name"] for c in found["contenders"]} for found in (one, other)]
     return {"format": 1, "first": str(first.folder), "second": str(second.folder), "paired": same_inputs, "rows": rows,
+            "unanswered": unanswered,
             "only_first": sorted(names[0] - names[1]), "only_second": sorted(names[1] - names[0]),
             "settings": _settings(first.manifest, second.manifest),
             "inputs": _inputs(first.manifest, second.manifest), "counts": [one["counts"], other["counts"]]}
@@ -134,6 +136,8 @@ def told(result: Mapping[str, Any]) -> str:
               + (f"{row['value']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}), " if row["n"] else "") + row["words"]
               + (f"; verdict: {row['verdicts'][0]} → {row['verdicts'][1]}" if row["verdicts"][0] != row["verdicts"][1] else "")
               for row in result["rows"]]
+    lines += [f"  {one['name']}: no rate in one of the two; verdict: {one['verdicts'][0]} → {one['verdicts'][1]}"
+              for one in result["unanswered"]]
     for which, label in (("only_first", "first"), ("only_second", "second")):
         if result[which]:
             lines.append(f"  only in the {label}: {', '.join(result[which])}")

@@ -235,14 +235,14 @@ def _against(measured: Measured, tried: Outcomes, name: str, rival: str) -> stat
                         chance=measured.chance if rival == "random" else None)
 
 
-def _compared(measured: Measured, tried: Outcomes, names: Sequence[str]) -> verdicts.Compared:
+def compared(measured: Measured, tried: Outcomes, names: Sequence[str]) -> verdicts.Compared:
     """Every difference that the verdict by one measure rests on; a metric refuses what it cannot judge."""
     there = [name for name in names if name in measured.values]
     rivals = there if measured.rival and "magnitude" in measured.values else []
     return verdicts.Compared(
         {n: _against(measured, tried, n, "random") for n in there},
         {n: _against(measured, tried, n, "magnitude") for n in rivals},
-        {n: {c: _against(measured, tried, n, c) for c in measured.controls_of(n)} for n in there} if measured.blind else {})
+        {n: {c: _against(measured, tried, n, c) for c in controls} for n in there if (controls := measured.controls_of(n))})
 
 
 def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plain:
@@ -250,17 +250,17 @@ def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plai
     rates = {name: stats.rate(values[name], tried.shared, grain=measured.grain)
              for name in (*ranked, *BASELINES) if name in values}
     blind = {name: stats.rate(column, tried.shared, grain=measured.grain) for name, column in measured.blind.items()}
-    found = _compared(measured, tried, ranked)
+    found = compared(measured, tried, ranked)
     return {"about": _worded(tried, measured.about), "rates": {name: _plain(rate) for name, rate in rates.items()},
             "blind": {name: _plain(rate) for name, rate in blind.items()},
             "against_random": {n: _plain(one) for n, one in found.random.items()},
-            "against_guess": {n: _guess(*found.nearest(n)) for n in found.random},
+            "against_guess": {n: _guess(*found.decisive(n)) for n in found.random},
             "against_magnitude": {n: _plain(one) for n, one in found.magnitude.items()},
             "normalised": {n: _normalised(values, n) for n in found.random}}
 
 
 def _guess(control: str, difference: stats.Difference) -> Plain:
-    """The guess, random or blind, that an explainer is hardest to tell from."""
+    """The guess, random or blind, that decides whether an explainer is better than every guess, or worse than random."""
     return {"guess": control, **_plain(difference)}
 
 
@@ -286,7 +286,7 @@ def judged(tried: Outcomes, ranked: Sequence[str],
         measured = tried.measures.get(name)
         if measured is None or name not in trials or np.isnan(measured.values["random"]).all():
             continue
-        judged[name] = _compared(measured, tried, ranked)
+        judged[name] = compared(measured, tried, ranked)
     return judged, verdicts.table(judged)
 
 

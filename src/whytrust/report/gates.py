@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from whytrust import stats
 from whytrust.core import near
-from whytrust.report.findings import none_fooled
+from whytrust.report.findings import compared, none_fooled
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, outcomes
 from whytrust.report.records import records_of, understood
 from whytrust.store import Store
@@ -50,9 +52,8 @@ def check(store: Store, requirements: Sequence[str]) -> list[Required]:
         why = _missing(store, len(records)) or "all inputs are done"
         raise ValueError(f"a gate needs at least one adversary, and {store.folder} has none ({why}); see `whytrust report`")
     asked = [_parsed(text, tried) for text in requirements]
-    found = [_difference(tried, *one) for one in asked]
-    differences = stats.holm([one.p for one in found])
-    equal = stats.holm([stats.equivalent(one) for one in found])
+    found, p_values, same = zip(*(_difference(tried, *one) for one in asked), strict=True)
+    differences, equal = stats.holm(p_values), stats.holm(same)
     settled = [_settled(text, one, float(p), float(same), sign) for text, (*_, sign), one, p, same in
                zip(requirements, asked, found, differences, equal, strict=True)]
     missing = _missing(store, len(records))
@@ -121,18 +122,28 @@ def _number(text: str) -> float | None:
     return value
 
 
-def _difference(tried: Outcomes, who: str, measure: str, than: str | float, sign: int) -> stats.Difference:
-    """The difference that a requirement is about; "> blind" is about the blind control that is hardest to beat."""
+def _difference(tried: Outcomes, who: str, measure: str, than: str | float,
+                sign: int) -> tuple[stats.Difference, float, float]:
+    """The difference that a requirement is about, its p, and the p of "as good as none".
+
+    "> blind" asks what a verdict asks: is the explainer above random and each blind control, and by more than the margin?
+    """
     one = tried.measures[measure]
-    if than == "blind" and sign > 0 and who in tried.explainers:
-        every = [stats.paired(one.values[who], other, tried.shared, grain=one.grain) for other in one.controls_of(who).values()]
-        return max(every, key=lambda found: (found.value <= 0, found.p if found.value > 0 else -found.value))
+    if than == "blind" and sign > 0 and who in tried.explainers and one.controls_of(who):
+        beside = compared(one, tried, [who])
+        none = stats.no_better(beside.best_guess(who))
+        return beside.decisive(who)[1], 1.0 if none <= stats.LEVEL else beside.p_guess(who), none
     other = one.values[who] * 0 + than if isinstance(than, float) else _column(one, who, than)
+    if than == "blind" and sign > 0 and who in tried.explainers:
+        other = one.values[who] * np.nan
     chance = one.chance if "random" in (who, than) else None
-    return stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
+    found = stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
+    return found, found.p, stats.equivalent(found)
 
 
 def _settled(text: str, found: stats.Difference, p: float, same: float, sign: int) -> Required:
+    if not found.n:
+        return Required(text, UNDECIDED, "undecided: too few inputs have both numbers")
     told = f"difference {found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f}), n = {found.n}, p = {p:.2g}"
     if p <= stats.LEVEL and found.value * sign > 0:
         return Required(text, HOLDS, f"holds: {told}")

@@ -39,9 +39,15 @@ class Measured:
     blind: dict[str, Floats] = field(default_factory=dict)
 
     def controls_of(self, name: str) -> dict[str, Floats]:
-        """The blind controls that an explainer must beat: its own scores of other inputs, those of all, and the best of any."""
-        own = {control: column for control, column in self.blind.items() if control.partition(":")[2] in ("", name)}
-        return own | ({"blind": self.values["blind"]} if "blind" in self.values else {})
+        """The blind controls that an explainer must beat: its own scores of other inputs, those of all, and the best of any.
+
+        A control counts where it is known for at least every second case of the explainer. There are none where that is not
+        so of its own scores of other inputs and of their imitation, without which a blind explainer could win.
+        """
+        cases = ~np.isnan(self.values[name])
+        own = {control: column for control, column in self.blind.items() if control.partition(":")[2] in ("", name)
+               and 2 * int((cases & ~np.isnan(column)).sum()) >= max(int(cases.sum()), 1)}
+        return own | {"blind": self.values["blind"]} if {f"shuffled:{name}", f"imitation:{name}"} <= set(own) else {}
 
     def guess(self, sources: Sequence[str | None]) -> list[str | None]:
         """Of each case the blind control that does best on the other half of the run; its numbers become those of "blind"."""
@@ -226,7 +232,8 @@ def _recovery(cases: Sequence[Record], trials: Sequence[Trial], names: Sequence[
             share.values[name] = np.array([row["found"].get(name, math.nan) / k if row.get("flipped") else math.nan
                                            for row in rows])
         for name in dict.fromkeys(name for row in rows for name in row.get("blind", {})):
-            share.blind[name] = np.array([row.get("blind", {}).get(name, math.nan) / k for row in rows])
+            share.blind[name] = np.array([row.get("blind", {}).get(name, math.nan) / k if row.get("flipped") else math.nan
+                                          for row in rows])
         share.values["random"] = np.where(still, k / dims, math.nan)
         share.values["oracle"] = np.where(still, 1.0, math.nan)
         p = k / dims

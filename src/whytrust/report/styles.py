@@ -38,7 +38,7 @@ _RULES = f"""
 & .named {{ display: flex; align-items: center; gap: 6px; }}
 & .named .sign {{ flex: none; margin: 0; }}
 & .named bdi {{ min-width: 0; overflow-wrap: break-word; max-height: 9em; overflow-y: auto; }}
-& .verdicts .about, & .verdicts .why {{ max-height: 12em; overflow-y: auto; }}
+& .verdicts .about, & .verdicts .why {{ max-height: 16em; overflow-y: auto; }}
 & .verdicts .rate {{ display: block; width: 62px; text-align: end; font-weight: 650; font-variant-numeric: tabular-nums;
   line-height: 1.25; }}
 & .verdicts .range {{ font-size: .78em; white-space: nowrap; }}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import whytrust.inputs as reading
 from whytrust import api
 from whytrust.checked import CheckedModel
-from whytrust.core import LayeredParts, generator
+from whytrust.core import Floats, LayeredParts, generator
 from whytrust.domains.audio import AudioParts, as_heard
 from whytrust.domains.image import laid_out
 from whytrust.domains.text import TextParts
@@ -25,11 +25,11 @@ from whytrust.engine import Block, Result
 from whytrust.explainers import NAMES
 from whytrust.explanation import Explanation
 from whytrust.measures import Case, Flips, Recovery
-from whytrust.measures.case import Answers
+from whytrust.measures.case import Answers, Blind, no_controls
 from whytrust.question import Question
 from whytrust.studies import judged_cases, sounds, text_cases
 from whytrust.studies.adversaries import FULL, Adversary
-from whytrust.studies.blind import Controls, Explained, controls, word_counts
+from whytrust.studies.blind import DONORS, BlindControls, Controls, Explained, read_off, word_counts
 from whytrust.studies.data import Data, Item, by_source, check_classes, sources, spread
 from whytrust.studies.described import code_of, saved_told
 
@@ -40,6 +40,8 @@ COUNTED = 1000
 """Texts whose words are counted to say which words are rare."""
 ASKED = 4
 """Inputs whose scores stand for the model in a run's manifest."""
+SOUGHT = 16
+"""Inputs that are looked at for blind controls where a block has too few."""
 OnCalls = Callable[[int], None]
 
 
@@ -76,6 +78,7 @@ class AuditStudy:
     shift: int = 0  # which inputs the model is asked about to say which one it is
     metrics: tuple[Any, ...] = ()  # of explanations, judged beside the trials
     admissions: tuple[Mapping[str, Any], ...] = ()  # whether each of them may crown a winner, and why
+    rehearsed: bool = False  # only to see how many calls it takes
 
     def shifted(self, by: int) -> AuditStudy:
         """The same study, that asks the model about other inputs to say which model it is."""
@@ -107,6 +110,8 @@ class AuditStudy:
         if self.by_source:
             return [Block(f"{i:05d}", tuple(cases)) for i, cases in enumerate(by_source(self.data.items, self.block // 2))]
         count = -(-len(ids) // self.block)
+        if any(item.source is not None for item in self.data.items):  # inputs of one source are no controls of each other
+            return [Block(f"{i:05d}", tuple(ids[i::count])) for i in range(count)]
         ends = [len(ids) * i // count for i in range(count + 1)]  # equally large: inputs of a block are each other's controls
         return [Block(f"{i:05d}", tuple(ids[ends[i]:ends[i + 1]])) for i in range(count)]
 
@@ -183,10 +188,10 @@ class AuditStudy:
                 if _reached(one := fooled.get(item.id)):
                     opened[item.id] = self._opened(item, one, calls)
                     spent[item.id] = calls.taken()
-            donors = {case: one.explained for case, one in opened.items() if isinstance(one, _Opened)}
+            blind = self._blind(block, opened, calls)
             for item in items:
                 found = self._result(item, errors.get(item.id) or fooled[item.id], {s: others[s].get(item.id) for s in others},
-                                     opened.pop(item.id, None), donors, calls)
+                                     opened.pop(item.id, None), blind.get(item.id, no_controls), calls)
                 own = round(calls.taken() + spent.get(item.id, 0) + (shared if item.id in given else 0))
                 yield Result({**found.record, "calls": own}, found.arrays)
 
@@ -260,7 +265,7 @@ class AuditStudy:
         return Case(self.model, cut.like(found.changed), found.clean, found.clean_label, found.label, self.batch_size, on_calls)
 
     def _result(self, item: Item, found: Adversary | Exception, others: Mapping[str, Adversary | Exception | None],
-                own: _Opened | Exception | None, donors: Mapping[str, Explained], on_calls: OnCalls) -> Result:
+                own: _Opened | Exception | None, blind: Blind, on_calls: OnCalls) -> Result:
         """The record of one input: failed, not fooled, or tried."""
         record: dict[str, Any] = {"case": item.id, "name": item.name, "source": item.source, "status": "failed", "error": None,
                                   "truth": None, "digest": item.digest()}
@@ -274,8 +279,6 @@ class AuditStudy:
         try:
             if isinstance(own, Exception):
                 raise own
-            blind = controls(own.case.parts, self._others(donors, item), generator(self.seed, "blind", item.id),
-                             self._word_counts - word_counts(self.data.read(item)) if self.domain == "text" else {})
             return self._tried(record, item, found, others, own, blind, on_calls)
         except (ValueError, TypeError, OSError) as error:
             return Result({**record, "status": "failed", "error": f"{type(error).__name__}: {error}"}, {})
@@ -289,13 +292,70 @@ class AuditStudy:
                 counts.update(word_counts(self.data.read(item)))
         return counts
 
-    def _others(self, donors: Mapping[str, Explained], item: Item) -> list[Explained]:
-        """The other inputs of a block in a circle, beginning after this one; of other sources, where there are such."""
-        cases = list(donors)
-        place = cases.index(item.id)
-        around = [*cases[place + 1:], *cases[:place]]
-        strangers = [case for case in around if item.source is None or self._item(case).source != item.source]
-        return [donors[case] for case in strangers or around]
+    def _blind(self, block: Block, opened: Mapping[str, _Opened | Exception], on_calls: OnCalls) -> dict[str, Blind]:
+        """The blind controls of each adversary of a block: what explainers say of the other ones, and what inputs show.
+
+        Other inputs are those of other sources in the block, in a circle that begins after this one. Where they are too few,
+        other inputs of the run are attacked and explained as well.
+        """
+        explained = {case: self._explained(self._item(case), one) for case, one in opened.items() if isinstance(one, _Opened)}
+        cases, others = list(explained), {}
+        tried: dict[str, Explained | None] = {**explained, **{case: None for case in block.cases if case not in explained}}
+        for place, case in enumerate(cases):
+            around = [*cases[place + 1:], *cases[:place]]
+            others[case] = [other for other in around if not self._same_source(case, other)]
+            if len(others[case]) < DONORS and not block.alone:
+                others[case] += (self._stand_ins(case, tried) if self.rehearsed else
+                                 self._spare(case, others[case], tried, on_calls))
+        made = BlindControls({case: one for case, one in tried.items() if one is not None})
+        return {case: partial(self._controls, made, case, others[case]) for case in cases}
+
+    def _controls(self, made: BlindControls, case: str, others: Sequence[str], parts: LayeredParts) -> Controls:
+        return made.of(case, parts, self._shown(self._item(case), parts), others)
+
+    def _same_source(self, case: str, other: str) -> bool:
+        source = self._item(case).source
+        return source is not None and source == self._item(other).source
+
+    def _explained(self, item: Item, one: _Opened) -> Explained:
+        parts = one.case.parts
+        return Explained(parts, self._shown(item, parts), {n: e for n, e in one.answers.items() if isinstance(e, Explanation)})
+
+    def _shown(self, item: Item, parts: LayeredParts) -> dict[str, Floats]:
+        """What can be read off an input's parts; in texts, words are rare that are rare in the other texts."""
+        counts = self._word_counts - word_counts(self.data.read(item)) if self.domain == "text" else {}
+        return read_off(parts, generator(self.seed, "blind", item.id), counts)
+
+    def _stand_ins(self, case: str, tried: dict[str, Explained | None]) -> list[str]:
+        """Random scores in place of other inputs' explanations: they take as many calls."""
+        own, rng = tried[case], generator(self.seed, "stand-ins", case)
+        assert own is not None
+        names = [f"{case}, stand-in {i}" for i in range(DONORS)]
+        for name in names:
+            answers = {n: replace(e, scores=rng.normal(size=len(e.scores)), map=None) for n, e in own.answers.items()}
+            tried[name] = replace(own, answers=answers)
+        return names
+
+    def _spare(self, case: str, known: Sequence[str], tried: dict[str, Explained | None], on_calls: OnCalls) -> list[str]:
+        """Inputs of other sources that follow this one in the run and can be fooled, until there are enough.
+
+        What came of each input that was tried is kept in `tried`; an input's failure is told as its own, in its own block.
+        """
+        ids = [item.id for item in self.data.items]
+        place = ids.index(case)
+        strangers = [other for other in (*ids[place + 1:], *ids[:place])
+                     if other not in known and not self._same_source(case, other)][:SOUGHT]
+        given, _ = self._read([self._item(other) for other in strangers if other not in tried])
+        fooled = self._attacked(given, FULL, on_calls)
+        found: list[str] = []
+        for other in strangers:
+            if len(known) + len(found) == DONORS:
+                break
+            if other not in tried:
+                own = self._opened(self._item(other), fooled[other], on_calls) if _reached(fooled.get(other)) else None
+                tried[other] = self._explained(self._item(other), own) if isinstance(own, _Opened) else None
+            found += [other] if tried[other] is not None else []
+        return found
 
     def _advice(self, item: Item, error: Exception) -> str:
         """Images of a folder have sizes of their own; the model's message cannot know the audit's word for that."""
@@ -306,7 +366,7 @@ class AuditStudy:
                 if of_a_file and self.domain == "image" and "each input came with shape" in str(error) else "")
 
     def _tried(self, record: dict[str, Any], item: Item, found: Adversary,
-               others: Mapping[str, Adversary | Exception | None], own: _Opened, blind: Controls,
+               others: Mapping[str, Adversary | Exception | None], own: _Opened, blind: Blind,
                on_calls: OnCalls) -> Result:
         cut = own.cut
         record |= {"d": len(cut.names), "label_name": self.model.class_name(found.label, self._columns),
@@ -329,10 +389,10 @@ class AuditStudy:
                 trials.append(self._trial(item, one, strength, again, blind))
         return Result({**record, "trials": trials}, self._arrays(cut, found))
 
-    def _trial(self, item: Item, found: Any, strength: str, own: _Opened, blind: Controls) -> dict[str, Any]:
+    def _trial(self, item: Item, found: Any, strength: str, own: _Opened, blind: Blind) -> dict[str, Any]:
         case, main = own.case, strength == FULL
         rng = generator(self.seed, "trial", item.id, strength)
-        seen = own.explained.answers
+        seen = {name: e for name, e in own.answers.items() if isinstance(e, Explanation)}
         trial: dict[str, Any] = {"strength": strength, "label": found.label, "attack": found.facts}
         trial |= self.flips(case, lambda question: own.answers, rng, blind)
         trial["pooling"] = self._poolings(seen)
@@ -386,11 +446,6 @@ class _Opened:
     cut: LayeredParts
     case: Case
     answers: Answers
-
-    @property
-    def explained(self) -> Explained:
-        """What other inputs' controls are made of."""
-        return Explained(self.case.parts, {name: e for name, e in self.answers.items() if isinstance(e, Explanation)})
 
 
 @dataclass

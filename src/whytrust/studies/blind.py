@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.stats import rankdata
 
 from whytrust.core import Floats, LayeredParts, pool_labels
@@ -27,61 +29,203 @@ from whytrust.explanation import Explanation
 
 DONORS = 3
 """Other inputs whose explanations are laid over an input one by one; the rates of these orders are averaged."""
+RIDGE = 1e-3
+"""The penalty of the linear model that imitates an explainer, as a share of the number of parts that it is fitted on."""
 POOLINGS = ("mean", "mean_abs", "mean_pos", "sum", "signed_max")
 Controls = dict[str, list[Floats]]
 """By name: one or several rows of scores, one score a part."""
+Overlaps = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
+"""Which parts of one input overlap with which parts of another, and by how much; what is listed twice adds up."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """An input of the run and what the explainers say of it: a donor of scores for other inputs."""
+    """An input of the run, what can be read off it, and what the explainers say of it: a donor of scores for other inputs."""
 
     parts: LayeredParts
+    shown: Mapping[str, Floats]
     answers: Mapping[str, Explanation]
 
+    @cached_property
+    def features(self) -> Floats:
+        """(d, features): what can be read off each part, as values and as ranks."""
+        return _features(self.shown)
 
-def controls(parts: LayeredParts, others: Sequence[Explained], rng: np.random.Generator,
-             counts: Mapping[str, int] = MappingProxyType({})) -> Controls:
-    """Every blind control of one input; `counts` says how often each word occurs in the texts of a run.
+    @cached_property
+    def words(self) -> NDArray[np.str_]:
+        """Of a text, its parts as words."""
+        return np.array(_words(self.parts)) if isinstance(self.parts, TextParts) else np.array([], dtype=np.str_)
 
-    "shuffled:NAME" is what the explainer NAME says of up to three other inputs, "shuffled words:NAME" what it says of the same
-    words in other texts. "prior" is the mean of all explainers over all other inputs. "together" is the mean rank of the prior
-    and of what can be read off the input. A control that ranks no part above another is left out.
-    """
-    found: Controls = {}
-    laid = [{name: laid_over(e, one.parts, parts) for name, e in one.answers.items()} for one in others]
-    for name in dict.fromkeys(name for one in laid for name in one):
-        found[f"shuffled:{name}"] = [one[name] for one in laid if name in one][:DONORS]
-        if isinstance(parts, TextParts):
-            found[f"shuffled words:{name}"] = [_by_word(parts, [one for one in others if name in one.answers], name)]
-    single = read_off(parts, rng, counts)
-    rows = [_standard(scores) for one in laid for scores in one.values()]
-    if rows:
-        single = {"prior": np.mean(rows, axis=0), **single}
-    single = {name: scores for name, scores in single.items() if np.ptp(scores) > 0}
-    if len(single) > 1:
-        single["together"] = np.mean([rankdata(scores) for scores in single.values()], axis=0)
-    return found | {name: [scores] for name, scores in single.items()}
+    @cached_property
+    def ranks(self) -> dict[str, Floats]:
+        """The standardised ranks of each explainer's scores."""
+        return {name: _standard(rankdata(e.scores)) for name, e in self.answers.items()}
+
+
+@dataclass
+class BlindControls:
+    """The blind controls of inputs that are explained together; what lies where from one input to another is kept."""
+
+    explained: Mapping[str, Explained]
+    _kept: dict[tuple[str, ...], Any] = field(default_factory=dict)
+
+    def of(self, case: str, parts: LayeredParts, shown: Mapping[str, Floats], others: Sequence[str]) -> Controls:
+        """Every blind control of one input, whose parts may show something else by now, but are cut as they were.
+
+        "shuffled:NAME" is what the explainer NAME says of up to three other inputs, "same answer:NAME" the mean of what it says
+        of those with the same answer, "shuffled words:NAME" and "same answer words:NAME" what it says of the same words there.
+        "imitation:NAME" and "curved imitation:NAME" are what a linear model says that predicts NAME's scores from all that is
+        blind, or from that and its squares and products, fitted on the other inputs. "prior" is the mean of all explainers over
+        all other inputs. The rest is read off the input. A control that ranks no part above another is left out.
+        """
+        found: Controls = {}
+        means, this = [], Explained(parts, shown, {})
+        for name in dict.fromkeys(name for other in others for name in self.explained[other].answers):
+            donors = [other for other in others if name in self.explained[other].answers]
+            laid = [self._laid(other, case, parts, name) for other in donors]
+            answer = self._answer(case, name)
+            alike = [i for i, other in enumerate(donors) if answer is not None and self._answer(other, name) == answer]
+            found[f"shuffled:{name}"] = laid[:DONORS]
+            if alike:
+                found[f"same answer:{name}"] = [np.mean([_standard(laid[i]) for i in alike], axis=0)]
+            if isinstance(parts, TextParts):
+                scores = {other: _standard(self.explained[other].answers[name].scores) for other in donors}
+                found[f"shuffled words:{name}"] = [self._mean(_same_word, scores, case, this)]
+                scores = {donors[i]: scores[donors[i]] for i in alike}
+                found[f"same answer words:{name}"] = [self._mean(_same_word, scores, case, this)]
+            if len(donors) > 1:
+                found[f"imitation:{name}"] = [self._imitation(case, this, donors, name)]
+                found[f"curved imitation:{name}"] = [self._imitation(case, this, donors, name, curved=True)]
+            means.append(np.mean([_standard(scores) for scores in laid], axis=0))
+        if means:
+            found["prior"] = [np.mean(means, axis=0)]
+        found |= {name: [scores] for name, scores in shown.items()}
+        return {name: rows for name, rows in found.items() if any(np.ptp(scores) > 0 for scores in rows)}
+
+    def _laid(self, other: str, case: str, parts: LayeredParts, name: str) -> Floats:
+        """What an explainer says of another input, one score for each part of this one."""
+        donor = self.explained[other]
+        if isinstance(parts, TextParts):  # swapped words move the places of the others
+            return laid_over(donor.answers[name], donor.parts, parts)
+        if ("scores", other, case, name) not in self._kept:
+            self._kept["scores", other, case, name] = laid_over(donor.answers[name], donor.parts, parts)
+        return np.asarray(self._kept["scores", other, case, name])
+
+    def _answer(self, case: str, name: str) -> int | None:
+        """The class that an explainer was asked about, where it answered."""
+        one = self.explained.get(case)
+        return None if one is None or name not in one.answers else one.answers[name].target
+
+    def _imitation(self, case: str, this: Explained, donors: Sequence[str], name: str, curved: bool = False) -> Floats:
+        """What the explainer would say if it knew no more than place, words and what can be read off an input.
+
+        Ridge regression, on the other inputs, of the ranks of its scores: on what can be read off a part, and on the mean of
+        what that leaves unexplained at the same place, and of the same word, in the inputs that are left. So a sum of blind
+        rankings imitates itself.
+        """
+        ranks = {donor: self.explained[donor].ranks[name] for donor in donors}
+        weights = _ridge([self.explained[donor].features for donor in donors], [ranks[donor] for donor in donors])
+        left = {donor: ranks[donor] - self.explained[donor].features @ weights for donor in donors}
+        known = [self._known(donor, self.explained[donor], {other: left[other] for other in donors if other != donor})
+                 for donor in donors]
+        own, wanted = self._known(case, this, left), [ranks[donor] for donor in donors]
+        if curved:
+            own, known = _curved(own, len(this.shown)), [_curved(one, len(this.shown)) for one in known]
+        return np.asarray(own @ _ridge(known, wanted))
+
+    def _known(self, case: str, this: Explained, left: Mapping[str, Floats]) -> Floats:
+        """(d, features): all that is known of each part of an input without its explanation."""
+        columns = [self._mean(_same_place, left, case, this)]
+        if isinstance(this.parts, TextParts):
+            columns.append(self._mean(_same_word, left, case, this))
+        return np.column_stack([this.features, *columns])
+
+    def _mean(self, how: Callable[[Explained, Explained], Overlaps], values: Mapping[str, Floats], case: str,
+              this: Explained) -> Floats:
+        """The mean of other inputs' values for each part of this one, weighted by how much they overlap; 0 where none do."""
+        overlap = self._overlap(how, case, this)
+        row = [values.get(other, np.zeros(len(one.parts.names))) for other, one in self.explained.items()]
+        there = [np.full(len(one.parts.names), float(other in values)) for other, one in self.explained.items()]
+        return np.asarray(overlap @ np.concatenate(row) / np.maximum(overlap @ np.concatenate(there), 1e-12))
+
+    def _overlap(self, how: Callable[[Explained, Explained], Overlaps], case: str, this: Explained) -> sparse.csr_array:
+        """(d, parts of all explained inputs): how much each part of this input overlaps with each of theirs."""
+        changed = isinstance(this.parts, TextParts) and this is not self.explained.get(case)
+        key = ("overlap", how.__name__, case)
+        if changed or key not in self._kept:
+            sizes = [len(one.parts.names) for one in self.explained.values()]
+            starts = np.cumsum([0, *sizes])
+            every = [how(one, this) for one in self.explained.values()]
+            rows, values = (np.concatenate([overlaps[i] for overlaps in every]) for i in (0, 2))
+            columns = np.concatenate([start + found for start, (_, found, _) in zip(starts, every, strict=False)])
+            found = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=(len(this.parts.names), starts[-1])))
+            if changed:
+                return found
+            self._kept[key] = found
+        return self._kept[key]
+
+
+def _same_place(of: Explained, this: Explained) -> Overlaps:
+    return placement(of.parts, this.parts)
+
+
+def _same_word(of: Explained, this: Explained) -> Overlaps:
+    rows, columns = np.nonzero(this.words[:, None] == of.words[None])
+    return rows, columns, np.ones(len(rows))
+
+
+def _features(shown: Mapping[str, Floats]) -> Floats:
+    return np.column_stack([_standard(column) for column in (*shown.values(), *map(rankdata, shown.values()))])
+
+
+def _curved(known: Floats, values: int) -> Floats:
+    """The columns, a constant, and the squares and products of all columns but the first ones, which are values."""
+    bent = known[:, values:]
+    first, second = np.triu_indices(bent.shape[1])
+    return np.column_stack([known, np.ones(len(known)), bent[:, first] * bent[:, second]])
+
+
+def _ridge(rows: Sequence[Floats], wanted: Sequence[Floats]) -> Floats:
+    """The weights that predict `wanted` from the columns of `rows`."""
+    known = np.vstack(rows)
+    gram = known.T @ known + RIDGE * len(known) * np.eye(known.shape[1])
+    return np.asarray(np.linalg.solve(gram, known.T @ np.concatenate(wanted)))
 
 
 def laid_over(explanation: Explanation, of: LayeredParts, parts: LayeredParts) -> Floats:
-    """The scores of another input, one for each part of this one: by place, by column, or by the name of the stem."""
+    """The scores of another input, one for each part of this one; a map that they were pooled from is pooled again."""
+    how = str(explanation.settings.get("pooling") or "mean")
+    if explanation.map is not None and how in POOLINGS and hasattr(of, "labels"):
+        labels, theirs, values = _labels(parts), _labels(of), np.asarray(explanation.map, dtype=np.float64)
+        if values.shape == theirs.shape and np.allclose(pool_labels(values, theirs, len(of.names), how), explanation.scores,
+                                                        rtol=1e-3, atol=1e-9):
+            return pool_labels(_stretched(values, labels.shape), labels, len(parts.names), how)
+    rows, columns, shares = placement(of, parts)
+    found = np.bincount(rows, weights=shares * explanation.scores[columns], minlength=len(parts.names))
+    return np.asarray(found, dtype=np.float64)
+
+
+def placement(of: LayeredParts, parts: LayeredParts) -> Overlaps:
+    """How much of each part lies where each part of another input lies; the shares of a part add up to 1.
+
+    By place, in texts by position between neighbours, in rows by column, in stems by name.
+    """
+    d, theirs = len(parts.names), len(of.names)
+    every = np.arange(d)
     if isinstance(parts, TextParts):
         assert isinstance(of, TextParts)
-        return np.interp(_places(parts), _places(of), explanation.scores)
+        at = np.interp(_places(parts), _places(of), np.arange(theirs))
+        below = np.minimum(at.astype(np.intp), max(theirs - 2, 0))
+        columns = np.concatenate([below, np.minimum(below + 1, theirs - 1)])
+        return np.tile(every, 2), columns, np.concatenate([1 - (at - below), at - below])
     if parts.domain == "tabular":
-        return np.asarray(explanation.scores, dtype=np.float64)
+        return every, every, np.ones(d)
     if isinstance(parts, StemParts):
-        by_name = dict(zip(of.names, explanation.scores, strict=True))
-        return np.array([by_name.get(name, float(np.mean(explanation.scores))) for name in parts.names])
-    labels, theirs = _labels(parts), _labels(of)
-    how = str(explanation.settings.get("pooling") or "mean")
-    own_map = (explanation.map is not None and explanation.map.shape == theirs.shape and how in POOLINGS
-               and np.allclose(pool_labels(np.asarray(explanation.map, dtype=np.float64), theirs, len(of.names), how),
-                               explanation.scores, rtol=1e-3, atol=1e-9))  # a map that its scores were pooled from
-    values = np.asarray(explanation.map if own_map else explanation.scores[theirs], dtype=np.float64)
-    how = how if own_map else "mean"
-    return pool_labels(_stretched(values, labels.shape), labels, len(parts.names), how)
+        same = np.array([[mine == other for other in of.names] for mine in parts.names], dtype=np.float64)
+        shares = np.where(same.any(axis=1, keepdims=True), same, 1 / theirs)
+        return np.repeat(every, theirs), np.tile(np.arange(theirs), d), shares.ravel()
+    labels = _labels(parts).ravel()
+    return labels, _stretched(_labels(of), _labels(parts).shape).ravel(), (1 / np.bincount(labels, minlength=d))[labels]
 
 
 def read_off(parts: LayeredParts, rng: np.random.Generator,
@@ -92,7 +236,8 @@ def read_off(parts: LayeredParts, rng: np.random.Generator,
         return {"early": -_places(parts), "long": np.array([float(len(word)) for word in words]),
                 "rare": np.array([-float(counts.get(word, 0)) for word in words])}
     if isinstance(parts, TableParts):
-        return {"unusual": _unusual(parts)}
+        high = _deviations(parts)
+        return {"unusual": _unusual(parts, high), "high": np.nan_to_num(high)}
     if isinstance(parts, StemParts):
         return {"loud": np.mean(np.square(parts.stems, dtype=np.float64), axis=1)}
     labels, d = _labels(parts), len(parts.names)
@@ -103,6 +248,8 @@ def read_off(parts: LayeredParts, rng: np.random.Generator,
         found["edges"] = pool_labels(edges, labels, d, "mean")
     if parts.domain == "audio":
         found["loud"] = pool_labels(_loudness(parts, labels), labels, d, "mean")
+    else:
+        found["bright"] = pool_labels(_brightness(parts, rng), labels, d, "mean")
     return found
 
 
@@ -111,7 +258,7 @@ def _labels(parts: Any) -> NDArray[np.intp]:
     return np.asarray(parts.labels, dtype=np.intp)
 
 
-def _stretched(values: Floats, shape: tuple[int, ...]) -> Floats:
+def _stretched(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """A map in another shape: each place takes the value at the same share of the way along each axis."""
     if values.shape == shape:
         return values
@@ -130,6 +277,12 @@ def _from_the_centre(shape: tuple[int, ...]) -> Floats:
     return np.asarray(np.sqrt(sum(axis**2 for axis in axes)))
 
 
+def _brightness(parts: Any, rng: np.random.Generator) -> Floats:
+    """The mean of each pixel's channels."""
+    whole = np.asarray(parts.compose(np.ones((1, len(parts.names)), bool), rng)[0], dtype=np.float64)
+    return whole if whole.ndim == 2 else whole.mean(axis=0 if getattr(parts, "channels_first", False) else -1)
+
+
 def _loudness(parts: Any, labels: NDArray[np.intp]) -> Floats:
     """Of a waveform the size of each sample, of a spectrogram its values, of a waveform cut in frequency its transform's."""
     sound = np.asarray(parts.sound, dtype=np.float64)
@@ -138,16 +291,17 @@ def _loudness(parts: Any, labels: NDArray[np.intp]) -> Floats:
     return np.asarray(np.abs(parts.dials.own))
 
 
-def _unusual(parts: TableParts) -> Floats:
-    """How far each value lies from the column's mean, in deviations; of a category, how rare it is."""
-    found = []
-    for column, value in zip(parts.statistics.columns, parts.row, strict=True):
-        if column.numeric and value is not None:
-            found.append(abs(float(value) - column.mean) / (column.sd or 1.0))
-        else:
-            chances = dict(zip(column.atoms, column.chances, strict=True))
-            found.append(1.0 - chances.get(value, 0.0))
-    return np.array(found)
+def _deviations(parts: TableParts) -> Floats:
+    """How far each number lies above its column's mean, in standard deviations; NaN of a category or a missing value."""
+    return np.array([(float(value) - column.mean) / (column.sd or 1.0) if column.numeric and value is not None else np.nan
+                     for column, value in zip(parts.statistics.columns, parts.row, strict=True)])
+
+
+def _unusual(parts: TableParts, deviations: Floats) -> Floats:
+    """The size of each number's deviation; of a category, how rare it is."""
+    rare = [1.0 - dict(zip(column.atoms, column.chances, strict=True)).get(value, 0.0)
+            for column, value in zip(parts.statistics.columns, parts.row, strict=True)]
+    return np.where(np.isnan(deviations), rare, np.abs(deviations))
 
 
 # --- words of texts ---------------------------------------------------------------------------------------------------
@@ -167,12 +321,3 @@ def _places(parts: TextParts) -> Floats:
     """Where each part begins, as a share of the text; these rise."""
     return np.array([spans[0][0] for spans in parts.spans], dtype=np.float64) / max(len(parts.text), 1)
 
-
-def _by_word(parts: TextParts, others: Sequence[Explained], name: str) -> Floats:
-    """What an explainer says of the same words in other texts, on average; of words that are in none, what it says of any."""
-    scores: dict[str, list[float]] = {}
-    for one in others:
-        assert isinstance(one.parts, TextParts)
-        for word, score in zip(_words(one.parts), _standard(one.answers[name].scores), strict=True):
-            scores.setdefault(word, []).append(float(score))
-    return np.array([float(np.mean(scores[word])) if word in scores else 0.0 for word in _words(parts)])
