@@ -22,6 +22,7 @@ def main() -> None:
     import torch
 
     from benchmarks import calls, cases, flipping, flips, fragile, gradients, kept, memory, picks, picture, speed, table
+    from benchmarks.stability import measure as explained_again
 
     measured = kept.fingerprint()  # of the code that was just imported
     torch.set_num_threads(1)
@@ -40,6 +41,8 @@ def main() -> None:
     print("timing gradients and attacks …", file=sys.stderr, flush=True)
     pulled, turned = gradients.measure(asked.quick), flips.measure(asked.quick)
     picked = picks.measure(asked.quick)
+    print("explaining texts with several seeds …", file=sys.stderr, flush=True)
+    repeated = explained_again(asked.quick)
     print("flipping pixels …", file=sys.stderr, flush=True)
     walked = flipping.measure(asked.quick)
     print("attacking explanations …", file=sys.stderr, flush=True)
@@ -48,11 +51,11 @@ def main() -> None:
     weights, of_steps = memory.measure(asked.quick), gradients.weigh(asked.quick)
     print(table.calls_table(results), table.speed_table(times), table.memory_table(weights), table.gradients_table(pulled),
           table.steps_table(of_steps), table.flips_table(turned), table.flipping_table(walked), table.picks_table(picked),
-          table.fragile_table(fooled), sep="\n\n")
+          table.fragile_table(fooled), table.stability_table(repeated), sep="\n\n")
     asked.into.mkdir(parents=True, exist_ok=True)
     whole = {"versions": kept.versions(), "source_sha256": measured, "calls_to_accuracy": results, "speed": times,
              "memory": weights, "gradients": pulled, "memory_of_steps": of_steps, "flips": turned, "flipping": walked,
-             "picks": picked, "fragile": fooled}
+             "picks": picked, "fragile": fooled, "stability": repeated}
     kept.write(whole, asked.into / "results.json")
     picture.draw(results, asked.into / "calls_to_accuracy.png")
     print(f"wrote results.json and calls_to_accuracy.png to {asked.into}", file=sys.stderr)

@@ -125,6 +125,17 @@ def fragile_table(rows: Sequence[dict[str, Any]]) -> str:
                       "sentences an hour", "goal"), body)
 
 
+def stability_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A row a model and way to explain: how far seeds agree on ten words, and how near these are to what they aim at."""
+    body = [(f"{row['corpus']}, {row['model']}", row["way"],
+             f"**{row['jaccard']:.2f}** [{row['interval'][0]:.2f}, {row['interval'][1]:.2f}]",
+             "—" if row["way"] == "lime" else f"{row['above lime'][0]:+.2f} to {row['above lime'][1]:+.2f}",
+             f"{row['overlap']:.2f}", "—" if row["exact"] is None else f"{row['exact']:.2f}", f"{row['fidelity']:.2f}",
+             f"{row['calls']:.0f}") for row in rows]
+    return _markdown(("texts, model", "explained by", "Jaccard of two seeds [95 %]", "above lime [95 %]",
+                      "overlap with its truth", "with the contributions", "R² on unseen masks", "calls"), body)
+
+
 def picks_table(rows: Sequence[dict[str, Any]]) -> str:
     """A row a job: seconds of lime's loop and ours, or ours alone with the memory that it takes."""
     body = [(row["job"], "—" if row["lime_seconds"] is None else f"{row['lime_seconds']:.2f} s", f"{row['seconds']:.4f} s",

@@ -19,7 +19,7 @@ from whytrust.studies.lime_published import FAITHFUL, TRUST, published
 from whytrust.studies.mistrust import EVERYTHING
 
 PAGE = Path(__file__).parent / "reproduce-lime.md"
-SHORT = {**LABELS, "authors": "LIME, authors", "authors, empty path": "… an empty path names all", "lime": "LIME, default",
+SHORT = {**LABELS, "authors": "LIME, authors", "authors, empty path": "… an empty path names all", "lime": "LIME, intercept",
          "ceiling": "can be found at all", EVERYTHING: "trust everything"}
 
 

@@ -23,7 +23,7 @@ from whytrust.store import Store
 from whytrust.studies import lime_choice, lime_findings, lime_reviews, lime_run
 from whytrust.studies.choosing import correct
 from whytrust.studies.interpretable import used_by
-from whytrust.studies.lime_faithful import FaithfulStudy
+from whytrust.studies.lime_faithful import FaithfulStudy, authors_lime, paper_lime
 from whytrust.studies.lime_published import FAITHFUL, TRUST, published
 from whytrust.studies.lime_trust import TrustStudy
 from whytrust.studies.mistrust import EVERYTHING
@@ -262,3 +262,8 @@ def test_a_forest_on_word_vectors_can_be_fitted_to_some_of_the_reviews_alone(fol
     assert pipeline.score(books.train, books.train_labels) > 0.8
     np.testing.assert_allclose(pipeline[:-1].transform(["good1 bad1"])[0],
                                pipeline[1].vectors[[pipeline[1].words.index(w) for w in ("good1", "bad1")]].mean(axis=0), rtol=1e-6)
+
+
+def test_words_are_chosen_as_in_the_paper():
+    """Whatever texts are explained by otherwise."""
+    assert paper_lime().selection == authors_lime().selection == "lasso_path"

@@ -36,6 +36,8 @@ DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 for _domain in DEFAULTS["paper"].values():
     _domain.update(root=False, selection="lasso_path", ridge=0.0)
+# Of a text's many words K-LASSO keeps others with other seeds, and fewer of those that weigh most (benchmarks/stability.py).
+DEFAULTS["paper"]["text"]["selection"] = "highest_weights"
 for _domain in DEFAULTS["reference"].values():
     _domain.update(root=True, selection="auto", ridge=1.0)
 
@@ -45,10 +47,11 @@ class Lime:
     """Which parts speak for the target, to a weighted linear model (or a small tree) of the black box around the input?
 
     What is left unset comes from `variant` and the domain: "paper" or "reference" (the lime package's own choices); `DEFAULTS`
-    is the table. It misleads where the model bends within the neighbourhood: read `fidelity_fresh` and the gap before the
-    weights. `intercept="mean"` with `design="plain"` is how the paper's own experiments were run: scores are centred by their
-    plain mean, which far-away masks move, so that weights near the input come out wrong. Weights kept by selection are larger
-    than they would be without it, and their standard errors do not know of it.
+    is the table. `selection="lasso_path"` chooses parts as the paper does; texts keep the words of the highest weights, on
+    which two seeds agree more often. It misleads where the model bends within the neighbourhood: read `fidelity_fresh` and the
+    gap before the weights. `intercept="mean"` with `design="plain"` is how the paper's own experiments were run: scores are
+    centred by their plain mean, which far-away masks move, so that weights near the input come out wrong. Weights kept by
+    selection are larger than they would be without it, and their standard errors do not know of it.
     """
 
     samples: int | str | None = None
@@ -243,6 +246,7 @@ def _explain(question: Question, asked: Question, setting: Setting, found: Evide
         notes=tuple(local.notes(sample, fit, prediction, _label(question, local_prediction),
                                 _rarely_drawn(question, sample, origin) if drawn else ()))
         + (getattr(question.parts, "slope_notes", ()) if sloped else ())
+        + (getattr(question.parts, "value_notes", ()) if drawn else ())
         + (() if found.apart else tuple(_auto_notes(setting, sample, undecided)))
         + log_odds.saturated(question, fit.weights, lime.explains),
         calls=asked.calls_beside(question),

@@ -12,11 +12,10 @@ from sklearn.pipeline import make_pipeline
 
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.greedy import Greedy
-from whytrust.explainers.lime import Lime
 from whytrust.explanation import Explanation
 from whytrust.planting import Tokens
 from whytrust.question import Question
-from whytrust.studies.lime_faithful import K
+from whytrust.studies.lime_faithful import K, paper_lime
 from whytrust.studies.lime_reviews import AUTHORS_SPLIT, WORD, bag, read
 from whytrust.studies.trust_model import ChoiceStudy
 
@@ -29,7 +28,7 @@ def study(data: str, name: str, pairs: int = PAIRS, samples: int = SAMPLES, seed
     reviews = read(data, name, AUTHORS_SPLIT)
     forest = make_pipeline(bag(), RandomForestClassifier(30, max_depth=5))
     plants = tuple(Tokens((f"planted{number}",)) for number in range(PLANTED))
-    explainers = {"lime": Lime(samples=samples, features=K, surrogate=False), "greedy": Greedy(features=K),
+    explainers = {"lime": paper_lime(samples, surrogate=False), "greedy": Greedy(features=K),
                   "random": RandomWords(K)}
     return ChoiceStudy(forest, _bags(reviews.train), reviews.train_labels, _bags(reviews.test), reviews.test_labels, plants,
                        explainers, pairs=pairs, features=K, parts="bag", of_parts={"split": SPLIT_WORDS}, seed=seed,

@@ -15,7 +15,7 @@ from whytrust.studies.mistrust import EVERYTHING
 
 BLUE, ORANGE, GREY, DARK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
 BARS = {"random": ("random", GREY), "parzen": ("Parzen", GREY), "greedy": ("greedy", GREY),
-        "authors": ("LIME,\nauthors", ORANGE), "lime": ("LIME,\ndefault", BLUE)}
+        "authors": ("LIME,\nauthors", ORANGE), "lime": ("LIME,\nintercept", BLUE)}
 LINES = {"SP-lime": (BLUE, "o", "-"), "RP-lime": (BLUE, "s", "--"), "SP-greedy": (ORANGE, "o", "-"),
          "RP-greedy": (ORANGE, "s", "--"), "SP-random": (GREY, "", "-"), "RP-random": (GREY, "", ":"),
          "knows all": (DARK, "", "-.")}

@@ -20,13 +20,13 @@ from whytrust.core import generator, near, need
 from whytrust.engine import Block, Result
 from whytrust.explainers.baselines import Random
 from whytrust.explainers.greedy import Greedy
-from whytrust.explainers.lime import Lime
 from whytrust.question import Question
 from whytrust.readers import named_parts
 from whytrust.store import Store
 from whytrust.studies import lime_religion_figures as figures
 from whytrust.studies import lime_religion_findings as found_in
 from whytrust.studies import markdown
+from whytrust.studies.lime_faithful import paper_lime
 from whytrust.studies.lime_religion_data import TOKEN
 from whytrust.studies.lime_religion_models import HELD_OUT, Religion, chosen, pipeline, prepared
 from whytrust.studies.lime_religion_readers import FLOOR
@@ -59,7 +59,7 @@ class ChoiceStudy:
     @cached_property
     def explainers(self) -> dict[str, Any]:
         """Those of the figure; random explanations are drawn for each reader when a run is told."""
-        return {"greedy": Greedy(features=WORDS), "lime": Lime(samples=self.samples, features=WORDS)}
+        return {"greedy": Greedy(features=WORDS), "lime": paper_lime(self.samples, WORDS)}
 
     def manifest(self) -> dict[str, Any]:
         """What makes this run this run."""
@@ -141,7 +141,7 @@ def repair(folder: str, scale: float = 1.0, seed: int = 0, samples: int | None =
     data = prepared(folder)
     study = ReligionRepair(
         pipeline(**chosen(folder, False)), data.training, data.validation, data.world, data.generalises,
-        {"lime": Lime(samples=samples or SAMPLES["fig10"], features=10), "random": Random()}, readers=PATHS, parts="bag",
+        {"lime": paper_lime(samples or SAMPLES["fig10"], 10), "random": Random()}, readers=PATHS, parts="bag",
         options={"split": TOKEN}, seed=seed, about="atheism and Christianity of 20 newsgroups", told=data.counts())
     return replace(study, readers=study.scaled(scale))
 

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from whytrust.core import generator
 from whytrust.explainers.greedy import Greedy
-from whytrust.explainers.lime import Lime
 from whytrust.question import Question
 from whytrust.readers import Marked, Reading, read
 from whytrust.store import Block, Result
 from whytrust.studies import lime_reviews
 from whytrust.studies.casewise import each, in_blocks
 from whytrust.studies.interpretable import bag_columns
-from whytrust.studies.lime_faithful import BLOCK, SAMPLES, K, authors_lime, removed, windows
+from whytrust.studies.lime_faithful import BLOCK, SAMPLES, K, authors_lime, paper_lime, removed, windows
 from whytrust.studies.mistrust import judged, truly_trusted, untrusted
 
 ROUNDS, SHARE = 100, 0.25
@@ -92,7 +91,7 @@ class TrustStudy:
             assert reading.prediction is not None
             # The authors' reader of windows asks whether these would decide otherwise, not whether they agree with the model.
             return replace(reading, stands=reading.prediction > 0.5)
-        lime = authors_lime(self.samples) if explainer == "authors" else Lime(samples=self.samples, features=K)
+        lime = authors_lime(self.samples) if explainer == "authors" else paper_lime(self.samples)
         return read(lime(question, rng), features, 0.5)
 
 
