@@ -10,7 +10,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-LIBRARIES = ("whytrust", "numpy", "scipy", "scikit-learn", "torch", "onnxruntime", "transformers")
+LIBRARIES = ("whytrust", "numpy", "scipy", "scikit-learn", "torch", "onnxruntime", "transformers", "xgboost",
+             "lightgbm")
 MODULES = {"scikit-learn": "sklearn"}
 
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -85,6 +85,63 @@ def test_what_differs_is_told_otherwise(one, other):
     assert words(one) != words(other)
 
 
+class Sized:
+    limit = 0.5
+
+    def __init__(self, size, table=None):
+        self.size, self.table, self.calls, self.seconds = size, table, 0, None
+
+    def __call__(self, batch):
+        self.calls += 1
+        self.seconds = 1.5 * self.calls
+        return self.doubled * len(batch)
+
+    @cached_property
+    def doubled(self):
+        return self.size * 2
+
+
+class Remembering(Sized):
+    def __call__(self, batch):
+        self.table[len(batch)] = batch
+        return self.size
+
+
+def classes(by):
+    """Two of the same name, but for what their methods do, or hold."""
+    class Metric:
+        about = by if isinstance(by, str) else "about"
+
+        def __call__(self, judged, rng):
+            return 0.0 if by == 1 else 1.0
+
+    @dataclass(frozen=True)
+    class Setting:
+        size: int = 3
+        run = (lambda self: 0) if by == 1 else (lambda self: 1)
+
+    return Metric(), Setting(), partial(Metric().__call__, 1), type("Inner", (type(Metric()),), {})()
+
+
+def test_an_object_of_ones_own_class_is_told_by_its_code_and_what_it_holds():
+    for one, again, other in zip(classes(1), classes(1), classes(2), strict=True):
+        assert told(one) == told(again) != told(other)
+        assert " at 0x" not in told(one)
+    assert told(classes("a")[0]) != told(classes("b")[0])
+    weights = np.arange(3.0)
+    assert told(Sized(1, weights)) == told(Sized(1, weights.copy())) != told(Sized(1, weights + 1))
+    assert told(Sized(1)) != told(Sized(2))
+    assert told(Sized(1, {"a": 1})) != told(Sized(1, {"a": 2}))
+
+
+def test_what_an_object_counts_and_remembers_while_it_runs_is_not_told():
+    for one, again in ((Sized(3, {"a": 1}), Sized(3, {"a": 1})), (Remembering(3, {}), Remembering(3, {}))):
+        before = told(one)
+        one([1, 2])
+        one([1, 2, 3])
+        assert told(one) == before == told(again)
+
+
 def test_what_a_function_writes_down_while_it_runs_makes_no_other_run():
     explain = made(1)
     before = told(explain)
@@ -111,7 +168,11 @@ def test_another_process_tells_the_same(tmp_path):
     file.write_text("from whytrust.studies.described import told\n"
                     "def outer(by):\n    def inner(x, more={'a', 'b', 'c'}):\n        return x * by if x in {'d', 'e', 'f'} else by\n"
                     "    return inner\n"
-                    "print(told(outer(frozenset({'g', 'h', 'i'}))), told({'j', 'k', 'l'}))\n")
+                    "from dataclasses import dataclass\n"
+                    "class Plain:\n    known = ('m', 'n')\n    def __call__(self, x):\n        return x in {'o', 'p', 'q'}\n"
+                    "@dataclass(frozen=True)\nclass Data:\n    size: int = 3\n    held: object = Plain()\n"
+                    "    def __call__(self, x, more={'r', 's'}):\n        return super().__init__() or x in {'t', 'u', 'v'}\n"
+                    "print(told(outer(frozenset({'g', 'h', 'i'}))), told({'j', 'k', 'l'}), told(Plain()), told(Data()))\n")
     said = {subprocess.run([sys.executable, file], env={"PYTHONHASHSEED": str(seed)}, text=True, check=True,
                            capture_output=True).stdout for seed in range(3)}
     assert len(said) == 1

@@ -1,6 +1,9 @@
 """A run is continued with the model that it was begun with: in every study another one of the same name is refused."""
 
 import json
+import subprocess
+import sys
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import whytrust as wt
 from whytrust import engine
 from whytrust.cli import main
+from whytrust.measures import PixelFlipping
 from whytrust.store import Block, Result, Store
 from whytrust.studies import pitfalls_linear, plausible
 from whytrust.studies.pitfalls_enhanced import EnhancedStudy
@@ -157,6 +161,106 @@ def test_estimators_have_the_same_identity_in_each_process_and_another_when_fitt
     texts = make_pipeline(CountVectorizer(), LogisticRegression())
     told = [code_of(wt.model(texts.fit(some, LABELS))) for some in (TEXTS, list(TEXTS), TEXTS[::-1])]
     assert told[0] == told[1] != told[2]
+
+
+class Service:
+    """What another one says of few inputs only, and of none of those that are asked about."""
+
+    def __init__(self, turned):
+        self.turned, self.asked = turned, 0
+
+    def __call__(self, batch):
+        self.asked += len(batch)
+        rows = np.asarray(batch, dtype=float)
+        high = 1 / (1 + np.exp(-rows[:, 0]))
+        high = np.where(rows[:, 1] > 2 - self.turned, 1 - high, high)
+        return np.stack([1 - high, high], axis=1)
+
+
+class Wrapped:
+    def __init__(self, tree):
+        self._tree = tree
+
+    def __call__(self, batch):
+        return self._tree.predict_proba(np.asarray(batch))
+
+
+def by_name(tree):
+    """A function that finds its estimator among the names of its module."""
+    made = {"tree": tree}
+    exec("def score(batch):\n    return tree.predict_proba(batch)", made)
+    return made["score"]
+
+
+@pytest.mark.parametrize("kind", ["service", "method", "wrapped", "closure", "global", "partial", "method of an estimator"])
+def test_models_of_ones_own_that_say_the_same_of_the_inputs_asked_are_told_apart(kind, tmp_path):
+    _, tree, other = trees()
+    make = {"service": lambda late: Service(late), "method": lambda late: Service(late).__call__,
+            "wrapped": lambda late: Wrapped(other if late else tree),
+            "closure": lambda late: (lambda chosen: lambda batch: chosen.predict_proba(batch))(other if late else tree),
+            "global": lambda late: by_name(other if late else tree),
+            "partial": lambda late: partial(lambda chosen, batch: chosen.predict_proba(batch), other if late else tree),
+            "method of an estimator": lambda late: (other if late else tree).predict_proba}[kind]
+    rows = np.random.default_rng(0).uniform(-2, -1, (40, 3))
+    rows[5] = [0.2, 1.5, 0]
+    pick = partial(wt.pick, inputs=rows, budget=2, explainer="occlusion", background=rows, out=tmp_path / "run")
+    one = wt.model(make(0), name="own")
+    pick(one)
+    pick(one)
+    pick(wt.model(make(0), name="own"))
+    with pytest.raises(ValueError, match=REFUSED.format("the (code|weights) of own")):
+        pick(wt.model(make(1), name="own"))
+
+
+def test_a_model_of_ones_own_is_the_same_one_for_every_number_of_workers(tmp_path):
+    rows = np.random.default_rng(0).uniform(-2, -1, (40, 3))
+    for jobs in (1, 2, 1):
+        wt.pick(wt.model(Service(0), name="own"), rows, budget=2, explainer="occlusion", background=rows, out=tmp_path / "run", jobs=jobs)
+
+
+METRIC = """
+import sys
+import whytrust as wt
+from whytrust.measures.judged import About
+class Own:
+    about = About("own", "a metric of one's own", higher=True, goals=("contribution",), kind="performance", aspect="faithfulness",
+                  paper="nobody")
+    def __call__(self, judged, rng):
+        return {value}
+print(wt.metrics([Own()], "text", cases=2, out=sys.argv[1]))
+"""
+
+
+def test_a_trial_of_a_metric_of_ones_own_goes_on_in_another_process_and_not_with_other_code(tmp_path):
+    def said(value):
+        (tmp_path / "own.py").write_text(METRIC.replace("{value}", value))
+        return subprocess.run([sys.executable, tmp_path / "own.py", tmp_path / "run"], text=True, capture_output=True, check=False)
+
+    first = said("float(judged.scores.max())")
+    assert first.returncode == 0, first.stderr
+    assert said("float(judged.scores.max())").returncode == 0
+    assert "holds a run of another spec" in said("float(judged.scores.min())").stderr
+
+
+def test_a_metric_of_ones_own_in_an_audit_is_told_by_its_code(monkeypatch, tmp_path):
+    def own(value):
+        @dataclass(frozen=True)
+        class Own:
+            about = PixelFlipping().about.__class__("own", "a metric", higher=True, goals=("contribution",), kind="performance",
+                                                    aspect="faithfulness", paper="nobody")
+
+            def __call__(self, judged, rng):
+                return value
+
+        return Own()
+
+    monkeypatch.setattr("whytrust.studies.admitting.admitted", lambda *given: [])
+    rows = np.array([[-1.0, 0, 0], [1, 0, 0]])
+    audit = partial(wt.audit, Scores(1.0), rows, ["occlusion"], background=rows, out=tmp_path / "run")
+    audit(trials=["flip", own(1.0)])
+    audit(trials=["flip", own(1.0)])
+    with pytest.raises(ValueError, match="holds a run of another spec"):
+        audit(trials=["flip", own(2.0)])
 
 
 # --- demonstrations and papers ----------------------------------------------------------------------------------------

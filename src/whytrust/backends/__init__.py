@@ -10,7 +10,7 @@ in which one explanation asks its batches, and the model does not change).
 
 from typing import Any
 
-from whytrust.backends import huggingface, onnx, sklearn, torch
+from whytrust.backends import boosters, huggingface, onnx, sklearn, torch
 
-BACKENDS: tuple[Any, ...] = (huggingface, torch, onnx, sklearn)
+BACKENDS: tuple[Any, ...] = (huggingface, torch, onnx, boosters, sklearn)
 """The first that accepts a model has it."""

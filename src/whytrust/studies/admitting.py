@@ -19,7 +19,7 @@ from whytrust.measures.judged import Metric
 from whytrust.models.minilm import cache_folder
 from whytrust.progress import CaseProgress
 from whytrust.store import plain
-from whytrust.studies.metrics_cases import LabCase, settings
+from whytrust.studies.metrics_cases import LabCase, settings, wrapped
 from whytrust.studies.metrics_findings import findings
 from whytrust.studies.metrics_told import Admission, admissions
 
@@ -78,13 +78,13 @@ def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str | None:
     here = Path(__file__).parent.parent
     code = sorted(here.rglob("*.py"))
     for metric in metrics:
-        for one in _wrapped(metric):
+        for one in wrapped(metric):
             for kind in type(one).__mro__[:-1]:
                 try:
                     code.append(Path(inspect.getfile(kind)))
                 except (TypeError, OSError):
                     return None
-    if any(" at 0x" in written for written in settings(metrics).values()):
+    if any(" at 0x" in repr(metric) for metric in metrics):
         return None  # an address says nothing of what stands there in another run
     parts = [str(FORMAT), domain, str(cut), json.dumps(dict(settings(metrics))), *(lab.name for lab in every_lab()),
              *(f"{name} {installed(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch", "quantus"))]
@@ -95,12 +95,6 @@ def _key(metrics: Sequence[Metric], domain: str, cut: str | None) -> str | None:
         except OSError:
             return None
     return digest.hexdigest()
-
-
-def _wrapped(metric: Any) -> list[Any]:
-    """A metric, and what it holds: one under another name, or one of others'."""
-    inner = getattr(metric, "metric", None)
-    return [metric] if inner is None else [metric, *_wrapped(inner)]
 
 
 def installed(name: str) -> str | None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import re
+import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from whytrust.backends import boosters
 from whytrust.checked import CheckedModel
 
 PLAIN = str | int | float | bool | None
 LONG = 500
 """Letters of a setting that a run's manifest has room for."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_MAKING = ("__init__", "__new__", "__post_init__", "__setstate__")
+_WRITING = {"append", "add", "extend", "insert", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def described(model: CheckedModel, explainers: Mapping[str, Any], attack: Any, of_parts: dict[str, Any],
@@ -65,13 +72,74 @@ def _object(value: Any, inside: tuple[Any, ...]) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         own = {one.name: getattr(value, one.name) for one in fields(value) if one.repr}
         if not all(isinstance(one, PLAIN) for one in own.values()):
-            return f"{type(value).__name__}({', '.join(f'{name}={told(one, inside)!r}' for name, one in own.items())})"
+            return (f"{type(value).__name__}({', '.join(f'{name}={told(one, inside)!r}' for name, one in own.items())})"
+                    f"{_done_by(type(value), inside)}")
     shown = " ".join(_ADDRESS.sub("", repr(value)).split())
     if not isinstance(value, type) and hasattr(value, "get_params"):  # scikit-learn leaves out what is long
         return shown + _held(sorted(value.get_params(deep=False).items()), inside, (list, tuple, Mapping))
+    done = "" if isinstance(value, type) else _done_by(type(value), inside)
     if _ADDRESS.search(repr(value)) and hasattr(value, "__dict__"):
+        if done:
+            return shown + _kept(value, inside) + done
         return shown + _held(sorted((name, one) for name, one in vars(value).items() if not name.startswith("_")), inside)
-    return shown
+    return shown + done
+
+
+def homemade(kind: type) -> bool:
+    """Is this a class of the user's own, of no package that is installed? Its name then does not say what it does."""
+    name = kind.__module__
+    module = sys.modules.get(name)
+    if name.partition(".")[0] in ("builtins", "whytrust"):
+        return False
+    if module is None or name == "__main__":  # whatever that is in a worker
+        return True
+    path = Path(getattr(module, "__file__", None) or sysconfig.get_path("stdlib"))
+    return not set(_INSTALLED) & set(path.parts) and not path.is_relative_to(sysconfig.get_path("stdlib"))
+
+
+def _done_by(kind: type, inside: tuple[Any, ...]) -> str:
+    """A hash of the code of a user's own class and of its bases, and of the plain values that they hold; else nothing."""
+    found: list[Any] = []
+    for one in (base for base in kind.__mro__ if homemade(base)):
+        for name, member in sorted(vars(one).items()):
+            functions = _functions(member)
+            found += [(name, _hash(_bytes(each.__code__)) + _held(_around(each), inside)) for each in functions]
+            simple = isinstance(member, PLAIN | tuple | np.ndarray) or (is_dataclass(member) and not isinstance(member, type))
+            if simple and not name.startswith("__"):
+                found.append((name, told(member, inside)))
+    return f", code {_hash(str(found).encode())}" if found else ""
+
+
+def _functions(member: Any) -> list[Any]:
+    """The functions of a member of a class: methods of every kind, and what a property does."""
+    names = ("fget", "fset") if isinstance(member, property) else ("func",) if isinstance(member, cached_property) else (
+        ("__func__",) if isinstance(member, staticmethod | classmethod) else ())
+    each = [getattr(member, name) for name in names] if names else [member]
+    return [one for one in each if getattr(one, "__code__", None) is not None]
+
+
+def _kept(value: Any, inside: tuple[Any, ...]) -> str:
+    """A hash of what an object of the user's own class holds, but for what its methods write down while a run goes on.
+
+    That is: plain values that they set (counters, times), what a property keeps, and, where they write into containers, all of
+    those.
+    """
+    members = [(name, member) for one in type(value).__mro__ if homemade(one) for name, member in vars(one).items()]
+    written, scratch = set[str](), False
+    for code in (code for name, member in members if name not in _MAKING for each in _functions(member)
+                 for code in _codes(each.__code__)):
+        for step in dis.get_instructions(code):
+            written |= {str(step.argval)} if step.opname == "STORE_ATTR" else set()
+            scratch |= step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") or step.argval in _WRITING
+    lazy = {name for name, member in members if isinstance(member, cached_property)}
+    held = [(name, one) for name, one in sorted(vars(value).items())
+            if name not in lazy and not (name in written and isinstance(one, PLAIN))]
+    return _held(held, inside) if scratch else _held(held, inside, (list, tuple, dict, set))
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """The code of a function, and of the functions in it."""
+    return [code, *(inner for one in code.co_consts if isinstance(one, CodeType) for inner in _codes(one))]
 
 
 def _content(value: Any) -> bytes:
@@ -85,10 +153,19 @@ def code_of(*models: CheckedModel) -> dict[str, str]:
 
     Two trees, or two nets that are sure of themselves, often say the same of a few inputs.
     """
-    plain = [model for model in models if hasattr(model.function, "__code__")]
-    found = {f"the code of {model.name}": _hash(str(told(model.function)).encode()) for model in plain}
+    plain = [model for model in models if not type(model.function).__module__.startswith("whytrust.")]
+    found = {f"the code of {model.name}": _hash(str([told(model.function), *_learnt_within(model.function)]).encode())
+             for model in plain}
     learnt = {f"the weights of {model.name}": _learnt(model.function) for model in models}
     return found | {name: digest for name, digest in learnt.items() if digest is not None}
+
+
+def code_in(module: ModuleType) -> str:
+    """A hash of what a module of Python does; the name of any other."""
+    path = Path(getattr(module, "__file__", None) or "")
+    if path.suffix != ".py":
+        return module.__name__
+    return _hash(_bytes(compile(path.read_bytes(), str(path), "exec", dont_inherit=True)))
 
 
 def saved_told(adversaries: Any) -> dict[str, str]:
@@ -110,11 +187,32 @@ def scores_told(model: CheckedModel, batches: Iterable[Any]) -> str:
     return _hash("\n".join(said).encode())
 
 
+def _learnt_within(function: Any) -> list[str]:
+    """Hashes of the weights of nets and estimators that a function or an object of the user's own uses."""
+    owner = getattr(function, "__self__", None)
+    inner = getattr(function, "__func__", function)
+    if not hasattr(inner, "__code__"):
+        inner = next((vars(one)["__call__"] for one in type(inner).__mro__ if "__call__" in vars(one)), None)
+    code, names = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
+    held = [owner, *getattr(function, "args", ()), *getattr(function, "keywords", {}).values()]
+    held += [one for holder in (owner, function) if holder is not None and homemade(type(holder))
+             for _, one in sorted(vars(holder).items())] if not isinstance(function, partial) else []
+    if code is not None:
+        held += _around(inner) + [names[name] for name in sorted(set(code.co_names)) if name in names]
+    found = []
+    for one in held:
+        if hasattr(one, "state_dict"):
+            found.append(_learnt(SimpleNamespace(module=one)))
+        elif not isinstance(one, type) and (boosters.accepts(one) or hasattr(one, "get_params")):
+            found.append(_learnt(SimpleNamespace(estimator=one)))
+    return [digest for digest in found if digest is not None]
+
+
 def _learnt(function: Any) -> str | None:
-    """A hash of the weights of a torch net, of a fitted scikit-learn estimator or of an ONNX graph; None for other models."""
+    """A hash of the weights of a torch net, a fitted scikit-learn estimator, a booster or an ONNX graph; else None."""
     digest = hashlib.blake2b(digest_size=8)
     net = next((one for name in ("module", "model") if hasattr(one := getattr(function, name, None), "state_dict")), None)
-    graph, estimator = getattr(function, "origin", None), getattr(function, "estimator", None)
+    graph, estimator = getattr(function, "origin", None), getattr(function, "estimator", getattr(function, "booster", None))
     if net is not None:
         for name, tensor in net.state_dict().items():
             if hasattr(tensor, "detach"):
@@ -122,7 +220,7 @@ def _learnt(function: Any) -> str | None:
                 _weigh([name, str(plain.dtype), (plain.float() if plain.is_floating_point() else plain).numpy()], digest.update)
     elif isinstance(graph, str | bytes):
         digest.update(graph if isinstance(graph, bytes) else Path(graph).read_bytes())
-    elif estimator is not None and hasattr(estimator, "get_params"):
+    elif boosters.accepts(estimator) or hasattr(estimator, "get_params"):
         _weigh(estimator, digest.update)
     else:
         return None
@@ -156,6 +254,8 @@ def _members(value: Any) -> list[Any]:
         return [one for key in sorted(value, key=repr) for one in (key, value[key])]
     if getattr(value, "__code__", None) is not None:
         return [told(value)]
+    if boosters.accepts(value):
+        return [boosters.content(value)]
     if hasattr(value, "best_estimator_"):  # a search also holds how long it took
         return [value.best_estimator_]
     known = type(value).__module__.partition(".")[0] in ("sklearn", "scipy") or hasattr(value, "get_params")
@@ -176,13 +276,18 @@ def words(value: Any) -> Any:
 
 def _function(function: Any, inside: tuple[Any, ...]) -> str:
     """Its name, its code, and what it holds of the place it was made at: defaults, and variables around it."""
+    return f"{function.__module__}.{function.__qualname__} {_hash(_bytes(function.__code__))}{_held(_around(function), inside)}"
+
+
+def _around(function: Any) -> list[Any]:
+    """The defaults of a function, and the variables around it."""
     held = [*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())]
     for cell in function.__closure__ or ():
         try:
             held.append(cell.cell_contents)
         except ValueError:  # a variable that has no value yet
             held.append("empty")
-    return f"{function.__module__}.{function.__qualname__} {_hash(_bytes(function.__code__))}{_held(held, inside)}"
+    return held
 
 
 def _held(values: Sequence[Any], inside: tuple[Any, ...], counted: tuple[type, ...] = (tuple,)) -> str:

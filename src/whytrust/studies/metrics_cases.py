@@ -19,6 +19,7 @@ from whytrust.lab import Lab, corrupted, other_weights, shifted
 from whytrust.measures.case import Case
 from whytrust.measures.judged import Judged, Metric, incompatible, judge
 from whytrust.question import Memory, Question
+from whytrust.studies.described import homemade, told
 from whytrust.studies.judged_cases import hidden
 
 GRADES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -252,5 +253,12 @@ def _shape(judged: Judged, cut: str | None) -> tuple[int, ...] | None:
 
 
 def settings(metrics: Sequence[Metric]) -> Mapping[str, str]:
-    """Each metric with its settings, as it is written."""
-    return {metric.about.name: repr(metric) for metric in metrics}
+    """Each metric with its settings, as it is written; one of the user's own with its code."""
+    return {metric.about.name: str(told(metric)) if " at 0x" in repr(metric) or any(map(homemade, map(type, wrapped(metric))))
+            else repr(metric) for metric in metrics}
+
+
+def wrapped(metric: Any) -> list[Any]:
+    """A metric, and what it holds: one under another name, or one of others'."""
+    inner = getattr(metric, "metric", None)
+    return [metric] if inner is None else [metric, *wrapped(inner)]
