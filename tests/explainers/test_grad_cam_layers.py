@@ -226,3 +226,273 @@ def test_a_named_layer_of_tokens_is_laid_out_too():
     slopes = (net.head.weight.detach()[1] * (values > 0) / 16).mean(0)
     np.testing.assert_allclose(found.map, enlarged(torch.relu(values @ slopes).reshape(4, 4)), rtol=1e-5, atol=1e-9)
     assert GradCam("mix").layer == "mix"
+
+
+# --- channels last -----------------------------------------------------------------------------------------------------
+
+
+class Stage(nn.Module):
+    """Of a Swin transformer as timm writes it, without the attention: the places come before the channels."""
+
+    def __init__(self, here, there, merging):
+        super().__init__()
+        self.reduce = nn.Linear(4 * here, there) if merging else None
+        self.norm, self.linear = nn.LayerNorm(there), nn.Linear(there, there)
+
+    def forward(self, x):
+        if self.reduce is not None:
+            x = self.reduce(torch.cat([x[:, i::2, j::2] for j in (0, 1) for i in (0, 1)], -1))
+        return x + self.linear(nn.functional.gelu(self.norm(x))) + 0.3 * torch.roll(x, 1, 1)
+
+
+class ChannelsLast(nn.Module):
+    def __init__(self, width, normed=True):
+        super().__init__()
+        self.patch, self.first = nn.Conv2d(3, width, 4, 4), nn.LayerNorm(width)
+        self.s1, self.s2 = Stage(width, width, False), Stage(width, 2 * width, True)
+        self.norm, self.head = nn.LayerNorm(2 * width) if normed else nn.Identity(), nn.Linear(2 * width, 4)
+
+    def forward(self, x):
+        return self.head(self.norm(self.s2(self.s1(self.first(self.patch(x).permute(0, 2, 3, 1))))).mean((1, 2)))
+
+
+def by_hand(net, layer, image, channels_last=True, target=1):
+    """Grad-CAM by its definition, of a layer that a hook sees."""
+    kept = []
+    handle = net.get_submodule(layer).register_forward_hook(lambda _layer, _inputs, output: kept.append(output))
+    score = net(torch.from_numpy(image)[None])[0, target]
+    handle.remove()
+    (slopes,) = torch.autograd.grad(score, kept[0])
+    values, slopes = (t.detach()[0].permute(2, 0, 1) if channels_last else t.detach()[0] for t in (kept[0], slopes))
+    cam = torch.relu((slopes.mean((1, 2))[:, None, None] * values).sum(0))
+    return nn.functional.interpolate(cam[None, None], image.shape[1:], mode="bilinear", align_corners=False)[0, 0].numpy()
+
+
+@pytest.mark.parametrize(("width", "size"), [(96, (224, 224)), (16, (64, 64)), (24, (64, 64)), (8, (32, 32)), (8, (32, 64)),
+                                             (16, (32, 64)), (32, (64, 128))])
+def test_channels_that_come_last_are_read_so(width, size):
+    torch.manual_seed(0)
+    net, image = made(lambda: ChannelsLast(width)), np.random.default_rng(2).normal(size=(3, *size))
+    for layer in (None, "s1", "s2"):
+        found = wt.explain(wt.model(net), image, "grad_cam", target=1, parts="grid:2x2", layer=layer)
+        assert found.settings["layer"] == (layer or "norm")
+        truth = by_hand(net, layer or "norm", image)
+        assert truth.any() or layer != "s2"
+        np.testing.assert_allclose(found.map, truth, rtol=1e-4, atol=1e-7 * max(truth.max(), 1e-3))
+
+
+def test_where_nothing_says_which_axis_has_channels_the_shape_of_the_image_may():
+    """A function of one's own, whose gradient does not say what it does; 4 channels lie on 4 × 4 places."""
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(_context, x):
+            return x.unfold(2, 4, 4).unfold(3, 4, 4).mean((4, 5)).sum(1)[:, None].repeat(1, 4, 1, 1)
+
+        @staticmethod
+        def backward(_context, slopes):
+            return slopes.sum(1)[:, None].repeat_interleave(4, 2).repeat_interleave(4, 3).repeat(1, 3, 1, 1) / 16
+
+    from whytrust.backends.torch_cuts import _channels
+
+    leaf = TENSOR.clone().requires_grad_()
+    output = Own.apply(leaf)
+    assert output.shape == (1, 4, 4, 4)
+    assert _channels(output.grad_fn, output, (3, 16, 16)) is None
+    assert _channels(output[:, :3].grad_fn, output[:, :3], (3, 16, 16)) == 1
+    assert _channels(output[..., :3].grad_fn, output[..., :3], (3, 16, 16)) == 3
+
+
+def test_a_map_that_nothing_says_the_channels_of_is_refused():
+    class Mixed(nn.Module):
+        """In doubt: channels and width change places, and 4 channels lie on 4 × 4 places."""
+
+        def __init__(self):
+            super().__init__()
+            self.patch, self.act, self.out = nn.Conv2d(3, 4, 4, 4), nn.ReLU(), nn.Linear(4, 4)
+
+        def forward(self, x):
+            x = self.patch(x)
+            return self.out(self.act(x + x.transpose(1, 3)).mean((2, 3)))
+
+    class Rows(nn.Module):
+        """A linear layer mixes the places of a row."""
+
+        def __init__(self):
+            super().__init__()
+            self.patch, self.mix, self.out = nn.Conv2d(3, 7, 4, 4), nn.Linear(4, 4), nn.Linear(7, 4)
+
+        def forward(self, x):
+            return self.out(self.mix(self.patch(x)).relu().mean((2, 3)))
+
+    with pytest.raises(ValueError, match=r"nothing says it of 'mix' in Rows, which gives \(7, 4, 4\)"):
+        explained(made(Rows))
+    with pytest.raises(ValueError, match=r"nothing says it of 'act'.*\(4, 4, 4\).*layer=…, such as one of 'patch', 'act'"):
+        explained(made(Mixed))
+    assert explained(made(Mixed), layer="act").settings["layer"] == "act"
+
+
+def axes(value):
+    from whytrust.backends.torch_axes import channel_axes
+
+    return channel_axes(value.grad_fn)
+
+
+def test_channels_are_followed_through_changes_of_shape():
+    torch.manual_seed(0)
+    conv, linear, norm, batch = nn.Conv2d(3, 6, 2, 2), nn.Linear(6, 6), nn.LayerNorm(6), nn.BatchNorm2d(6).eval()
+    first = conv(TENSOR.float())
+    last = first.permute(0, 2, 3, 1)
+    tokens = first.flatten(2).transpose(1, 2)
+    heads = linear(tokens).reshape(1, 64, 2, 3).transpose(1, 2)
+    windows = last.reshape(1, 2, 4, 2, 4, 6).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, 6)
+    back = linear(windows).reshape(1, 2, 2, 4, 4, 6).permute(0, 1, 3, 2, 4, 5).reshape(1, 8, 8, 6)
+    attended = torch.softmax(tokens @ tokens.transpose(1, 2), -1) @ tokens
+    for value, expected in ((first, 1), (batch(first), 1), (last, 3), (linear(last), 3), (norm(last), 3), (tokens, 2),
+                            (linear(last).movedim(-1, 1), 1), (first.flatten(2), 1), (first + last.permute(0, 3, 1, 2), 1),
+                            (torch.cat([first, first], 1).relu(), 1), (last.roll(1, 1)[:, ::2], 3), (windows, 2), (back, 3),
+                            (last + back, 3), (first * torch.sigmoid(linear(first.mean((2, 3))))[:, :, None, None], 1),
+                            (attended, 2), (linear.weight @ first.flatten(2)[0], 0),
+                            (first.transpose(-1, 1), 3)):
+        assert axes(value) == {expected}
+    assert axes(last[:, :6] + last[:, :6].transpose(1, 3)) == {1, 3}
+    assert axes(heads) == set()
+    assert axes(TENSOR.clone().requires_grad_() * 2) == set()
+
+
+def test_channels_that_come_last_in_time():
+    class Waves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm, self.linear, self.out = nn.Conv1d(1, 6, 8, 8), nn.LayerNorm(6), nn.Linear(6, 6), nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.out(torch.relu(self.linear(self.norm(self.conv(x[:, None]).transpose(1, 2)))).mean(1))
+
+    net, sound = made(Waves), np.random.default_rng(3).normal(size=800)
+    found = wt.explain(wt.model(net), sound, "grad_cam", target=1, parts="time:100", rate=800)
+    assert found.settings["layer"] == "linear"
+    kept = []
+    net.linear.register_forward_hook(lambda _layer, _inputs, output: kept.append(output))
+    (slopes,) = torch.autograd.grad(net(torch.from_numpy(sound)[None])[0, 1], kept[0])
+    cam = torch.relu(kept[0][0] @ slopes[0].mean(0)).detach()
+    large = nn.functional.interpolate(cam[None, None], 800, mode="linear", align_corners=False)[0, 0]
+    np.testing.assert_allclose(found.scores, large.reshape(100, 8).mean(1).numpy(), rtol=1e-4, atol=1e-9)
+
+
+# --- sums and branches that no layer gives -----------------------------------------------------------------------------
+
+
+class Joined(nn.Module):
+    """A net whose last map is put together in forward; `kept` is that map, for a Grad-CAM by hand."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.stem, self.one, self.two = nn.Conv2d(3, 6, 4, 4), nn.Conv2d(6, 6, 3, padding=1), nn.Conv2d(6, 6, 1)
+        self.norm, self.up, self.down, self.out = nn.LayerNorm(6), nn.Linear(6, 12), nn.Linear(12, 6), nn.Linear(6, 4)
+        self.wide = nn.Linear(12, 4)
+
+    def forward(self, x):
+        x = self.stem(x)
+        if self.how == "convnext":
+            y = self.norm(self.one(x).permute(0, 2, 3, 1))
+            x = x + self.down(nn.functional.gelu(self.up(y))).permute(0, 3, 1, 2)
+        elif self.how == "residual":
+            x = x.relu()
+            x = x + self.two(self.one(x).relu())
+        elif self.how == "in place":
+            y = self.two(self.one(x).relu())
+            y += x
+            nn.functional.relu(y, inplace=True)
+            x = y
+        elif self.how == "inception":
+            x = torch.cat([self.one(x).relu(), self.two(x).relu()], 1)
+        elif self.how == "twice":
+            x = self.one(self.one(x).relu()).relu()
+        elif self.how == "channels last":
+            x = x.permute(0, 2, 3, 1)
+            x = x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+        elif self.how == "tokens":
+            x = x.flatten(2).transpose(1, 2)
+            x = x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+        self.kept = x
+        head = self.wide if self.how == "inception" else self.out
+        return head(x.mean({"channels last": (1, 2), "tokens": 1}.get(self.how, (2, 3))))
+
+
+@pytest.mark.parametrize(("how", "name"), [("convnext", "add"), ("residual", "add"), ("in place", "relu"), ("inception", "cat"),
+                                           ("twice", "relu"), ("channels last", "add"), ("tokens", "add")])
+@pytest.mark.parametrize("method", ["grad_cam", "linear_approximation"])
+def test_what_feeds_the_pooling_need_not_be_a_layers(how, name, method):
+    net = made(lambda: Joined(how))
+    found = wt.explain(wt.model(net), IMAGE, method, target=1, parts="grid:2x2")
+    assert found.settings["layer"].partition("[")[0] == name
+    score = net(TENSOR)[0, 1]
+    (slopes,) = torch.autograd.grad(score, net.kept)
+    turned = {"channels last": lambda t: t[0].permute(2, 0, 1), "tokens": lambda t: t[0].mT.reshape(6, 4, 4)}
+    values, slopes = (turned.get(how, lambda t: t[0])(t) for t in (net.kept.detach(), slopes))
+    weighted = slopes.mean((1, 2))[:, None, None] * values if method == "grad_cam" else slopes * values
+    cam = torch.relu(weighted.sum(0)) if method == "grad_cam" else weighted.sum(0)
+    assert cam.any()
+    np.testing.assert_allclose(found.map, enlarged(cam), rtol=1e-5, atol=1e-9)
+    again = wt.explain(wt.model(net), IMAGE, method, target=1, parts="grid:2x2", layer=found.settings["layer"])
+    np.testing.assert_array_equal(found.map, again.map)
+
+
+def test_smoothed_at_a_sum():
+    net = made(lambda: Joined("convnext"))
+    found = wt.explain(wt.model(net), IMAGE, "grad_cam/smoothgrad", target=1, parts="grid:2x2", noise=0.0, samples=2)
+    np.testing.assert_allclose(found.map, explained(net).map, rtol=1e-6)
+
+
+def test_features_beside_the_last_common_map_are_refused():
+    class Skips(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two, self.out = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 3), nn.Linear(9, 4)
+
+        def forward(self, x):
+            early = self.one(x).relu()
+            return self.out(torch.cat([early.mean((2, 3)), self.two(early).relu().mean((2, 3))], 1))
+
+    with pytest.raises(ValueError, match=r"behind 'one'.*make other features beside it; name .* one of 'one', 'two'"):
+        explained(made(Skips))
+
+
+def test_a_gate_that_weighs_places_is_part_of_the_map():
+    class Gated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features, self.gate = nn.Sequential(nn.Conv2d(3, 5, 2, 2), nn.ReLU()), nn.Conv2d(5, 1, 1)
+            self.out = nn.Linear(5, 4)
+
+        def forward(self, x):
+            x = self.features(x)
+            self.kept = x * torch.sigmoid(self.gate(x))
+            return self.out(self.kept.mean((2, 3)))
+
+    net = made(Gated)
+    found = explained(net)
+    net(TENSOR)
+    cam = torch.relu(torch.tensordot(net.out.weight.detach()[1] / 64, net.kept.detach()[0], 1))
+    np.testing.assert_allclose(found.map, enlarged(cam), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("where", ["forward", "method"])
+def test_a_net_with_a_compiled_method(where):
+    class Compiled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = ResNet()
+
+        def forward(self, x):
+            return self.inner(x)
+
+        def inner(self, x):
+            return self.net(x)
+
+    name = "forward" if where == "forward" else "inner"
+    setattr(Compiled, name, torch.compile(getattr(Compiled, name), backend="eager"))
+    found = explained(made(Compiled))
+    assert found.settings["layer"] == "net.layer2"
+    np.testing.assert_allclose(found.map, by_hand(made(ResNet), "layer2", IMAGE, channels_last=False), rtol=1e-5, atol=1e-9)

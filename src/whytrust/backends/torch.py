@@ -116,11 +116,13 @@ class TorchScores:
     def lacks_channel(self, inputs: Batch) -> bool:
         """Does the module take such sounds with an axis of one channel, and not without?
 
-        Only where its first layer is a convolution of one channel is the module asked. It is asked about two inputs, because
-        torch takes one input without the axis for an input without the batch's axis, and answers.
+        Only where its first layer is a convolution or a normalisation of one channel is the module asked. It is asked about two
+        inputs, because torch takes one input without the axis for an input without the batch's axis, and answers.
         """
         layer, array = first_layer(self.module), np.asarray(inputs)
-        if not _is(layer, {2: "Conv1d", 3: "Conv2d"}.get(array.ndim, "")) or getattr(layer, "in_channels", 0) != 1:
+        kinds = {2: ("Conv1d", "BatchNorm1d"), 3: ("Conv2d", "BatchNorm2d")}.get(array.ndim, ())
+        channels = getattr(layer, "in_channels", getattr(layer, "num_features", 0))
+        if channels != 1 or not any(_is(layer, kind) for kind in kinds):
             return False
         two = np.repeat(array[:1], 2, axis=0)
         return not self._answers(two) and self._answers(two[:, None])
@@ -240,7 +242,7 @@ class TorchScores:
             if self.rule is None:
                 outputs = run(leaf)
             else:
-                with uncompiled(*modules):
+                with uncompiled():
                     outputs = follow(self.rule, run, leaf, must_change=True)
         return as_array(outputs), Pull(outputs, leaf, modules, _name(self.module))
 
@@ -265,11 +267,11 @@ class TorchScores:
 
         def followed() -> tuple[Any, Any]:
             leaf = prepared.detach().clone().requires_grad_()
-            with uncompiled(net):
+            with uncompiled():
                 return leaf, scores_of(net(leaf.clone()))  # layers that work in place refuse a leaf
 
         def run(n: int) -> Any:
-            with uncompiled(net):
+            with uncompiled():
                 return scores_of(net(prepared.repeat(n, *repeats)))
 
         return cut(net, at, run, modules,

@@ -68,7 +68,7 @@ def follow(rule: str, run: Callable[[Any], Any], leaf: Any, must_change: bool = 
 def _watched(rule: str, run: Callable[[Any], Any], leaf: Any, answer: Callable[[Any, Any, Any], Any]) -> Any:
     """The outputs of run(leaf), with this thread's torch functions answered by `answer(function, args, kwargs)`."""
     try:
-        with _mode(sys.modules.get("torch._dynamo"))(answer):
+        with watching(answer):
             return run(leaf)
     except Exception as error:
         if type(error).__module__ != "torch._dynamo.exc":
@@ -76,6 +76,11 @@ def _watched(rule: str, run: Callable[[Any], Any], leaf: Any, answer: Callable[[
         why = str(error).splitlines()[0]
         raise Refused(f"{NAMES[rule]} needs a module whose operations can be seen, and this one is compiled as a whole: "
                          f"{why}; give the module before it was compiled, or leave fullgraph out") from error
+
+
+def watching(answer: Callable[[Any, Any, Any], Any]) -> Any:
+    """Inside, this thread's torch functions are answered by `answer(function, args, kwargs)`."""
+    return _mode(sys.modules.get("torch._dynamo"))(answer)
 
 
 @cache

@@ -7,16 +7,19 @@ layer has a forward hook, for the asking thread alone; it is gone afterwards, wh
 from __future__ import annotations
 
 import difflib
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from whytrust.backends.torch_backward import follow
+from whytrust.backends.torch_axes import channel_axes, shape_of
+from whytrust.backends.torch_backward import follow, watching
 from whytrust.backends.torch_modes import evaluating
 from whytrust.checked import Refused, RefusedKind
 from whytrust.core import Floats, need
@@ -29,8 +32,14 @@ POOLS = ("Pool", "Mean", "Upsample")
 """In the names of autograd's nodes: these make another size of a feature map, and no new features."""
 SHAPES = ("View", "Squeeze", "Reshape", "Permute", "Transpose", "Clone", "Alias")
 """In the names of autograd's nodes: these give the same values in another shape."""
-FEATURES = ("Conv", "Mm", "Linear")
+FEATURES = ("Conv", "Mm", "Addmm", "Linear")
 """In the names of autograd's nodes: these have weights."""
+GATES = ("Softmax", "Sigmoid")
+"""In the names of autograd's nodes: what goes through these alone says how much a feature counts, and is none."""
+CALLED = re.compile(r"(\w+)\[(\d+)\]")
+"""The result of a torch function that is no layer's: its name, and which call of a forward pass it is, from 1."""
+SAME_SHAPE = 0.1
+"""Logarithms of height : width that lie no further apart are those of one shape."""
 NAMED = 5
 """Candidates that a refusal lists."""
 Run = Callable[[int], Any]
@@ -51,11 +60,17 @@ class Tail:
     rule: str | None = None
     module: Any = None  # the whole net
     most: int | None = None  # inputs that the net takes at once, where that is limited
+    call: tuple[str, int] | None = None  # instead of a layer: a torch function, and which call of it
 
     @property
     def kind(self) -> str:
         """What this is, in a few words."""
         return f"the rest of a torch module behind {self.layer_name}"
+
+    @property
+    def limits(self) -> tuple[float | None, float | None] | None:
+        """Between which numbers all lie that the layer can give, where it says so."""
+        return getattr(self.layer, "limits", None)
 
     @property
     def home(self) -> str:
@@ -102,8 +117,23 @@ class Tail:
 
     def _outputs(self, values: Any) -> Any:
         # A copy, because what follows the layer may work in place, and a leaf must not be changed.
-        with _watched([self.layer], lambda _layer, _output: values.clone()):
-            return self.run(len(values))
+        if self.call is None:
+            with _watched([self.layer], lambda _layer, _output: values.clone()):
+                return self.run(len(values))
+        calls, replaced = Counter[str](), []
+
+        def answer(function: Any, args: Any, kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            if _counted(calls, function) != self.call or result.shape != values.shape:
+                return result
+            replaced.append(self.call)
+            return result.copy_(values) if any(result is one for one in (*args, *kwargs.values())) else values.clone()
+
+        with watching(answer):
+            scores = self.run(len(values))
+        if not replaced:
+            raise Refused(f"a forward pass met no {self.layer_name} with such a result again; name a layer with layer=…")
+        return scores
 
 
 def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
@@ -113,10 +143,12 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
     if at == LAST_MAP:
         if followed is None:
             raise Refused("Grad-CAM looks at feature maps with places, and this model has none; use another method")
-        name = _last_map(module, followed, modules)
-    else:
-        name = _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at)
-    layer, outputs = dict(module.named_modules())[name], []
+        at = _last_map(module, followed, modules)
+    match = None if at is None else CALLED.fullmatch(at)
+    call = (match[1], int(match[2])) if match and followed is not None else None
+    name = (str(at) if call else
+            _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at))
+    layer, outputs = dict(module.named_modules()).get(name), []
 
     def keep(_layer: Any, output: Any) -> None:
         torch = need("torch", "torch")
@@ -124,17 +156,32 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
             what = f"a tensor of shape {tuple(output.shape)}" if isinstance(output, torch.Tensor) else type(output).__name__
             raise Refused(f"a net can be cut at a layer that gives one tensor of real numbers with a row an input, {name!r} "
                              f"gives {what}; name another layer")
-        outputs.append(output.detach().clone())  # what follows may change it in place
+        outputs.append((output.detach().clone(), output.grad_fn))  # what follows may change it in place
 
-    _run_once([layer], keep, run, modules)
+    if followed is None or at in (None, LAST_CONVOLUTION):
+        _run_once([layer], keep, run, modules)
+    else:  # autograd's graph says which axis has channels
+        torch, calls = need("torch", "torch"), Counter[str]()
+
+        def answer(function: Any, args: Any, kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            if _counted(calls, function) == call:
+                keep(None, result)
+            return result
+
+        with evaluating(*modules), torch.inference_mode(False), torch.enable_grad(), (
+                watching(answer) if call else _watched([layer], keep)):
+            followed()
     if len(outputs) != 1:
         raise Refused(f"a net can be cut at a layer that it uses once, {name!r} was used {len(outputs)} times for an "
                          "input; name another layer" + ("" if outputs else ", outside of what is scripted or compiled"))
-    own, places = outputs[0], {"layer": name, "seen": seen}
+    own, node = outputs[0]
+    channels = 1 if node is None else _channels(node, own, seen) or 1
+    places: dict[str, Any] = {"layer": name, "seen": seen, "channels": channels - 1}
     coordinates = getattr(layer, "coordinates", None)
     if coordinates is not None and own.ndim == 3:
         places["seconds"], places["hertz"] = coordinates(own.shape[1], own.shape[2])
-    return as_array(own)[0], Tail(modules, layer, name, run, own, module=module, most=most), places
+    return as_array(own)[0], Tail(modules, layer, name, run, own, module=module, most=most, call=call), places
 
 
 def used(module: Any, name: str, run: Run, modules: tuple[Any, ...]) -> int:
@@ -224,7 +271,7 @@ def _last_convolution(module: Any, run: Run, modules: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """What a layer gave in a forward pass, and where that stands in autograd's graph."""
+    """What a layer or a function gave in a forward pass, and where that stands in autograd's graph."""
 
     name: str
     output: Any
@@ -232,44 +279,96 @@ class _Met:
 
 
 def _last_map(module: Any, followed: Follow, modules: tuple[Any, ...]) -> str:
-    """The last layer whose output is a feature map and through which everything flows: what feeds the pooling of most nets.
+    """The last feature map through which everything flows: what feeds the pooling of most nets.
 
-    A layer in one of several branches, in a shortcut or before a residual sum sees a part of what the scores are made of. What
-    a pooling gives is passed over for what it is given. Of a transformer's tokens, those of places must still matter: where a
-    class token alone is read, the last layer before that has them.
+    A layer in one of several branches, in a shortcut or before a residual sum sees a part of what the scores are made of; where
+    no layer gives the sum, the function does. What a pooling gives is passed over for what it is given. Of a transformer's
+    tokens, those of places must still matter: where a class token alone is read, the last layer before that has them.
     """
     torch = need("torch", "torch")
-    met, calls = [], Counter[Any]()
+    met, uses, called, calls = [], Counter[Any](), list[_Met](), Counter[str]()
     names = {layer: name for name, layer in module.named_modules() if name}
 
+    def feature(output: Any) -> bool:
+        return (isinstance(output, torch.Tensor) and output.is_floating_point() and output.grad_fn is not None
+                and output.ndim > 2 and len(output) == 1)
+
     def see(layer: Any, output: Any) -> None:
-        calls[layer] += 1
-        if isinstance(output, torch.Tensor) and output.is_floating_point() and output.grad_fn is not None and len(output) == 1:
+        uses[layer] += 1
+        if feature(output):
             met.append((layer, _Met(names[layer], output, output.grad_fn)))
 
-    with evaluating(*modules), torch.inference_mode(False), torch.enable_grad(), _watched(list(names), see):
+    def hear(function: Any, args: Any, kwargs: Any) -> Any:
+        result, (name, number) = function(*args, **kwargs), _counted(calls, function)
+        if feature(result):
+            called.append(_Met(f"{name}[{number}]", result, result.grad_fn))
+        return result
+
+    with evaluating(*modules), torch.inference_mode(False), torch.enable_grad(), _watched(list(names), see), watching(hear):
         leaf, scores = followed()
-        maps = _of_one_kind([one for layer, one in met if calls[layer] == 1], leaf)
+    with torch.inference_mode(False), torch.enable_grad():
+        maps = _of_one_kind([one for layer, one in met if uses[layer] == 1], leaf)
         start = _node_of(leaf)
         idle = False  # tokens that come later do not matter: then the projection of the patches is no choice either
+        found: _Met | None = None
         for one in reversed(maps):
             if _is_pooled(one.node) or _reaches(scores.grad_fn, start, one.node):
                 continue
-            tokens = one.output.ndim == 3 and leaf.ndim == 4
+            tokens = _are_tokens(one, leaf)
             if not tokens and idle:
                 break
-            if not tokens or _tokens_matter(one.output, scores, leaf):
-                return one.name
+            if not tokens or _tokens_matter(one, scores, leaf):
+                found = one
+                break
             idle = True
+        if found is not None or not idle:
+            found = _behind(found, called, scores, leaf) or found
     listed = ", ".join(repr(one.name) for one in maps[-NAMED:])
-    raise Refused(f"{type(module).__name__} must have a layer with a feature map through which everything flows, and which it "
-                  "uses once, for Grad-CAM, and a forward pass met none; "
-                  + (f"name the layer to look at with layer=…, such as one of {listed}" if maps else
-                     "name a layer with layer=…, or use another method"))
+    candidates = (f"name the layer to look at with layer=…, such as one of {listed}" if maps else
+                  "name a layer with layer=…, or use another method")
+    who = type(module).__name__
+    if found is None:
+        raise Refused(f"{who} must have a layer with a feature map through which everything flows, and which it uses once, for "
+                      f"Grad-CAM, and a forward pass met none; {candidates}")
+    if not _are_tokens(found, leaf) and _is_passed(found, scores):
+        raise Refused(f"{who} must have a layer with a feature map through which everything flows, for Grad-CAM, and behind "
+                      f"{found.name!r}, the last, convolutions make other features beside it; {candidates}")
+    if _channels(found.node, found.output, tuple(leaf.shape[1:])) is None:
+        raise Refused(f"Grad-CAM must know which axis of a feature map has its channels, and nothing says it of {found.name!r} "
+                      f"in {who}, which gives {tuple(found.output.shape[1:])}; {candidates}; what you name is taken for "
+                      "(channels, height, width)")
+    return found.name
+
+
+def _behind(found: _Met | None, called: list[_Met], scores: Any, leaf: Any) -> _Met | None:
+    """The last map that everything flows through, if it is no layer's and has features that the layer found has not."""
+    start = _node_of(leaf)
+    for one in reversed(called):
+        if found is not None and one.node is found.node:
+            break
+        if (any(kind in one.node.name() for kind in (*SHAPES, *POOLS, "mm", "Mm", "Linear")) or one.output.ndim > 4
+                or not _of_one_kind([one], leaf) or _reaches(scores.grad_fn, start, one.node)
+                or (_are_tokens(one, leaf) and not _tokens_matter(one, scores, leaf))):
+            continue
+        between = list(_ancestors(one.node, None if found is None else found.node))
+        later = found is None or any(before is found.node for node in between for before, _ in node.next_functions)
+        return one if later and any(kind in node.name() for node in between for kind in FEATURES) else None
+    return None
+
+
+def _is_passed(found: _Met, scores: Any) -> bool:
+    """Are the scores made of features that a later convolution has made of a map, and of that map itself? What only weighs the
+    places of a map, as attention does, makes no features."""
+    def stops(node: Any) -> bool:
+        gates = any(kind in node.name() for kind in GATES) and len(shape_of(node)) > 2
+        return node is found.node or gates
+
+    return any("Conv" in node.name() and any(n > 1 for n in shape_of(node)[2:])
+               for node in _ancestors(scores.grad_fn, stops))
 
 
 def _of_one_kind(met: list[_Met], leaf: Any) -> list[_Met]:
-    """The feature maps among outputs: (1, channels, *places), of an image also tokens (1, tokens, channels).
+    """The feature maps among outputs: (1, channels, *places) or (1, *places, channels), of an image also tokens.
 
     Of a sound, which may become a spectrogram in the net, those with most axes; in time alone only what follows a convolution.
     """
@@ -281,15 +380,27 @@ def _of_one_kind(met: list[_Met], leaf: Any) -> list[_Met]:
 
 
 def _has_places(one: _Met, leaf: Any) -> bool:
-    shape = tuple(one.output.shape)
-    if leaf.ndim == 4 and len(shape) == 3:
-        return shape[2] > 1 and grid_of_tokens(shape[1], tuple(leaf.shape[2:])) is not None
-    if len(shape) < 3 or len(shape) > 5 or one.output.shape[2:].numel() < 2:
-        return False
-    if len(shape) == 4 and leaf.ndim == 4:  # channels may also come last, as in Swin: then (height, width) stand before them
-        first, last = (abs(np.log(a / b * leaf.shape[3] / leaf.shape[2])) for a, b in (shape[1:3], shape[2:]))
-        return not (first < 0.5 and last > 1)
-    return True
+    shape, channels = tuple(one.output.shape), _channels(one.node, one.output, tuple(leaf.shape[1:])) or 1
+    if _are_tokens(one, leaf):
+        return shape[channels] > 1 and grid_of_tokens(shape[3 - channels], tuple(leaf.shape[2:])) is not None
+    return 3 <= len(shape) <= 5 and one.output.numel() > shape[channels]
+
+
+def _are_tokens(one: _Met, leaf: Any) -> bool:
+    return bool(one.output.ndim == 3 and leaf.ndim == 4)
+
+
+def _channels(node: Any, output: Any, seen: tuple[int, ...]) -> int | None:
+    """The axis of a map's channels; None where nothing says it: neither what was done to it nor the shape of the input."""
+    axes = {axis for axis in channel_axes(node) if axis} if node is not None and output.ndim > 2 else set()
+    if output.ndim == len(seen) == 3:
+        return 1 if axes == {1} else 2  # tokens
+    if output.ndim != 4 or len(seen) != 3:
+        return axes.pop() if len(axes) == 1 else 1
+    first, last = (abs(np.log(a / b * seen[2] / seen[1])) < SAME_SHAPE for a, b in (output.shape[1:3], output.shape[2:]))
+    if len(axes) == 1 and (axes != {3} or first or not last):  # a linear layer may also mix the places of a row
+        return axes.pop()
+    return None if axes == {3} or (first and last) else 3 if first else 1
 
 
 def grid_of_tokens(tokens: int, size: tuple[int, ...]) -> tuple[int, int, int] | None:
@@ -303,13 +414,14 @@ def grid_of_tokens(tokens: int, size: tuple[int, ...]) -> tuple[int, int, int] |
     return None
 
 
-def _tokens_matter(tokens: Any, scores: Any, leaf: Any) -> bool:
+def _tokens_matter(one: _Met, scores: Any, leaf: Any) -> bool:
     """Do the scores depend on tokens of places at this layer?"""
-    torch = need("torch", "torch")
-    grid = grid_of_tokens(tokens.shape[1], tuple(leaf.shape[2:]))
+    torch, tokens = need("torch", "torch"), one.output
+    first = 3 - (_channels(one.node, tokens, tuple(leaf.shape[1:])) or 2)
+    grid = grid_of_tokens(tokens.shape[first], tuple(leaf.shape[2:]))
     weights = torch.linspace(1, 2, scores.numel(), dtype=scores.dtype, device=scores.device).reshape(scores.shape)
     (gradient,) = torch.autograd.grad(scores, tokens, weights, retain_graph=True, allow_unused=True)
-    return grid is not None and gradient is not None and bool(gradient[:, grid[2]:].any())
+    return grid is not None and gradient is not None and bool(gradient.movedim(first, 1)[:, grid[2]:].any())
 
 
 def _is_pooled(node: Any) -> bool:
@@ -329,17 +441,27 @@ def _reaches(start: Any, end: Any, without: Any) -> bool:
     return any(node is end for node in _ancestors(start, without))
 
 
+def _counted(calls: Counter[str], function: Any) -> tuple[str, int]:
+    """A torch function's name, and which call of that name this is in a forward pass."""
+    name = str(getattr(function, "__name__", "")).strip("_")
+    calls[name] += 1
+    return name, calls[name]
+
+
 def _follows(node: Any, kinds: tuple[str, ...]) -> bool:
     """Is something of one of these kinds done to the input before this node, or by it?"""
     return any(kind in before.name() for before in _ancestors(node) for kind in kinds)
 
 
 def _ancestors(start: Any, without: Any = None) -> Iterator[Any]:
-    """The nodes of autograd's graph behind one, itself first; what lies behind `without` alone is left out."""
+    """The nodes of autograd's graph behind one, itself first; what lies behind `without` alone is left out.
+
+    `without` is a node, or a function that says of a node whether it is left out.
+    """
     seen, waiting = set(), [start]
     while waiting:
         node = waiting.pop()
-        if node is None or node is without or node in seen:
+        if node is None or node in seen or (without(node) if isinstance(without, FunctionType) else node is without):
             continue
         seen.add(node)
         yield node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -35,14 +36,14 @@ def evaluating(*modules: Any) -> Iterator[None]:
                     module.training = True
 
 
-def uncompiled(*modules: Any) -> AbstractContextManager[None]:
-    """Inside, what torch.compile made of a module or of a part of it runs as the Python code that it was made from.
+def uncompiled() -> AbstractContextManager[None]:
+    """Inside, what torch.compile made of a module, of a part of it or of a function that it calls runs as the Python code that
+    it was made from.
 
-    Hooks and backward passes of our own see nothing of what a compiler made.
+    Hooks and backward passes of our own see nothing of what a compiler made. Nothing is compiled where torch's compiler was
+    never loaded.
     """
-    compiled = any(hasattr(m, "_orig_mod") or getattr(m, "_compiled_call_impl", None) is not None
-                   for module in modules for m in module.modules())
-    if not compiled:
+    if "torch._dynamo" not in sys.modules:
         return nullcontext()
     stance: AbstractContextManager[None] = need("torch.compiler", "torch").set_stance("force_eager")
     return stance

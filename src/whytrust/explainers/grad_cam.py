@@ -50,15 +50,15 @@ class GradCam:
         """The map as large as the layer's."""
         own = self._cut_once(spot)
         cut = own if np.may_share_memory(value, spot.own) else spot.model.cut(value[None], own.layer)
-        shown = _laid_out(cut) if len(spot.places) == 2 else None
-        if shown is None and cut.values.ndim != 1 + len(spot.places):
+        shown = _laid_out(cut, len(spot.places))
+        if shown is None:
             wanted = "places" if len(spot.places) == 1 else "height, width"
-            raise ValueError(f"{self.name} needs a layer whose output is (channels, {wanted}), {cut.layer!r} gives "
-                             f"{cut.values.shape}; name a convolution with layer=…")
+            raise ValueError(f"{self.name} needs a layer whose output is (channels, {wanted}) or ({wanted}, channels), "
+                             f"{cut.layer!r} gives {cut.values.shape}; name a convolution with layer=…")
         spot.question.count(1 + (cut is not own))
         _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
-        turned = cut.values if shown is None else shown(cut.values)
-        map = self.combined(gradient[0] if shown is None else shown(gradient[0]), turned)
+        turned = shown(cut.values)
+        map = self.combined(shown(gradient[0]), turned)
         return map.T if self._turned(spot, cut, turned.shape[1:]) else map
 
     def combined(self, gradient: Floats, values: Floats) -> Floats:
@@ -118,16 +118,18 @@ class LinearApproximation(GradCam):
         return np.asarray((gradient * values).sum(axis=0))
 
 
-def _laid_out(cut: Cut) -> Callable[[Floats], Floats] | None:
-    """From a transformer's (tokens, channels) to (channels, height, width), without tokens of no place; None where the layer
-    gives no tokens of an image."""
-    if cut.values.ndim != 2 or len(cut.seen) != 3:
+def _laid_out(cut: Cut, places: int) -> Callable[[Floats], Floats] | None:
+    """To (channels, *places): channels may come last, and a transformer's (tokens, channels) are laid out without tokens of no
+    place. None where the layer gives neither a map of so many places nor tokens of an image."""
+    if cut.values.ndim == 1 + places:
+        return lambda values: np.moveaxis(values, cut.channels, 0)
+    if cut.values.ndim != 2 or len(cut.seen) != 3 or places != 2:
         return None
-    grid = grid_of_tokens(len(cut.values), cut.seen[1:])
+    grid = grid_of_tokens(cut.values.shape[1 - cut.channels], cut.seen[1:])
     if grid is None:
         return None
     high, wide, extra = grid
-    return lambda values: np.asarray(values[extra:].T.reshape(-1, high, wide))
+    return lambda values: np.asarray(np.moveaxis(values, cut.channels, 0)[:, extra:].reshape(-1, high, wide))
 
 
 def _times(shape: tuple[int, ...]) -> str:
