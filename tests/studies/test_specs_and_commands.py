@@ -22,7 +22,7 @@ from whytrust.store import Store
 def test_an_audit_prints_its_verdicts_and_writes_its_page(place, capsys):
     code, out, _ = told(capsys, "audit", place / "spec.toml", "--out", place / "run")  # done already: read again
     assert code == 0
-    assert "better than blind guesses" in out
+    assert "better than magnitude" in out
     assert str(place / "run" / "report.html") in out
     assert (place / "run" / "report.html").stat().st_size > 10_000
     assert f"whytrust audit {place / 'spec.toml'} --out {place / 'run'}" in (place / "run" / "report.html").read_text()
@@ -117,9 +117,9 @@ def test_ctrl_c_says_what_is_safe(place, tmp_path, capsys, monkeypatch):
 def test_a_report_is_read_from_the_run_alone(place, tmp_path, capsys):
     code, out, _ = told(capsys, "report", place / "run")
     assert code == 0
-    assert "better than blind guesses" in out
+    assert "better than magnitude" in out
     code, out, _ = told(capsys, "report", place / "run", "--html", tmp_path / "p.html", "--json")
-    assert json.loads(out)["verdicts"][0]["kind"] == "better_than_blind"
+    assert json.loads(out)["verdicts"][0]["kind"] == "better_than_magnitude"
     assert (tmp_path / "p.html").is_file()
     code, _, err = told(capsys, "report", tmp_path)
     assert code == 2
@@ -288,5 +288,5 @@ def test_a_run_that_was_killed_goes_on_from_the_command_line(place, tmp_path):
     first.kill()
     first.wait()
     assert list(run.glob("records/*.jsonl"))
-    assert "better than blind guesses" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "better than magnitude" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert {p.name: p.read_bytes() for p in run.glob("records/*")} == {p.name: p.read_bytes() for p in place.glob("run/records/*")}

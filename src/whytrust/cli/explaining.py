@@ -24,6 +24,7 @@ def add_to(commands: Any) -> None:
                                                         "(rows.csv:3 is one row; song.wav@12.5 the moment that a\n"
                                                         "detector of singing is asked about), or a number: that\n"
                                                         "input of the demo")
+    explain.add_argument("--column", help="of a .csv or .tsv file: the column with the texts (texts.csv:3 is one of them)")
     explain.add_argument("--method", default="lime", help="see `whytrust methods` (default lime); a,b,c for several")
     explain.add_argument("--target", help="class name or index; top:3 for the three likeliest (default: the predicted class)")
     explain.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
@@ -64,8 +65,12 @@ def _explain(options: argparse.Namespace) -> int:
         given["baseline"] = reading.baseline(options.baseline)
     if options.background:
         given["background"] = reading.table(options.background)
-    item, source, wave = (reading.item_of(options.input, examples, given), "", None) if loaded.detector is None else (
-        reading.excerpt(options.input, loaded, given))
+    if options.column is not None:
+        item, source, wave = reading.texts_of(options.input, options.column), "", None
+    elif loaded.detector is None:
+        item, source, wave = reading.item_of(options.input, examples, given), "", None
+    else:
+        item, source, wave = reading.excerpt(options.input, loaded, given)
     given |= {} if options.rate is None else {"rate": options.rate}
     code = 0
     try:

@@ -89,12 +89,9 @@ def _fool(options: argparse.Namespace) -> int:
 
 def _texts(options: argparse.Namespace, loaded: loading.Loaded) -> list[Any]:
     """The texts that DATA stands for; rows of a table by one of its columns."""
-    path = Path(options.data)
-    if path.suffix.lower() not in (".csv", ".tsv"):
-        if options.column is not None:
-            raise ValueError(f"--column is for a .csv or .tsv file, got {options.data!r}")
+    if options.column is None and Path(options.data).suffix.lower() not in reading.TABLES:
         return reading.items_of(options.data, loaded, {}, None)[0]
-    return reading.column(path, options.column)
+    return reading.column(options.data, options.column)
 
 
 def _listed(text: str) -> list[str]:

@@ -24,6 +24,7 @@ def add_to(commands: Any) -> None:
     command.add_argument("model", metavar="MODEL", help=reading.MODELS)
     command.add_argument("data", metavar="DATA", help="a folder, rows.csv, texts.txt with one text a line, inputs.npy,\n"
                                                       "or demo: the inputs of an embedded model")
+    command.add_argument("--column", help="of a .csv or .tsv file: the column with the texts")
     command.add_argument("--budget", type=int, default=10, help="how many explanations to look at (default 10)")
     command.add_argument("--method", choices=METHODS, default="submodular", help="how to pick (default submodular)")
     command.add_argument("--explainer", default="lime", help="see `whytrust methods` (default lime)")
@@ -60,7 +61,7 @@ def _pick(options: argparse.Namespace) -> int:
     if options.other is not None:
         models.append(loading.load(options.other, options.trust_pickle, options.device, **said).model)
     given = _given(options, loaded)
-    items, called = reading.heard(*reading.items_of(options.data, loaded, given, options.limit), loaded)
+    items, called = reading.heard(*reading.items_of(options.data, loaded, given, options.limit, options.column), loaded)
     if options.folder is None:  # a run says how far it is itself, once its folder is found to be its own
         complain(f"explaining {len(items)} inputs with {options.explainer}")
     found = pick(tuple(models) if len(models) > 1 else models[0], items, options.budget, options.method, options.explainer,

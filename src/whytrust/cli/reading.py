@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ MODELS = ("demo:digits|photos|reviews|reviews/forest|reviews/minilm|\n"
           "model.onnx, hf:NAME_OR_FOLDER, torchvision:NAME, model.joblib,\n"
           "singing.safetensors (from whytrust train singing-voice)")
 
+TABLES = (".csv", ".tsv")
 PROSE = 4
 """Words from which on the first cell of a table is a text and no heading."""
 
@@ -52,7 +54,7 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> Any:
+def item_of(text: str, demo_inputs: Sequence[Any] | None, given: dict[str, Any]) -> Any:
     """What INPUT stands for: a number picks a demo's input, a .csv file is rows; other files and texts are as they are."""
     if demo_inputs is not None and text.isascii() and text.isdecimal():
         if int(text) >= len(demo_inputs):
@@ -64,9 +66,7 @@ def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> 
     place, _, row = text.rpartition(":")
     if place.endswith(".csv") and re.fullmatch(r"-?\d+", row):
         rows = table(place)
-        if not 0 <= int(row) < len(rows):
-            raise ValueError(f"{place} has rows 0 to {len(rows) - 1}, got {row}")
-        return like_background(rows.iloc[int(row)], given)
+        return like_background(rows.iloc[_row(place, row, len(rows))], given)
     if text.endswith(".csv"):
         return like_background(table(text), given)
     path = Path(text)
@@ -82,6 +82,22 @@ def item_of(text: str, demo_inputs: list[Any] | None, given: dict[str, Any]) -> 
         raise ValueError(f"INPUT may name a moment, as in song.wav@12.5, for a detector of singing only, got {text!r}; leave "
                          "the moment out")
     return path if exists else text
+
+
+def texts_of(text: str, name: str) -> Any:
+    """The texts of one column of a .csv or .tsv file; of texts.csv:3 the one in that row."""
+    place, _, row = text.rpartition(":")
+    if re.fullmatch(r"-?\d+", row) and Path(place).suffix.lower() in TABLES:
+        found = column(place, name)
+        return found[_row(place, row, len(found))]
+    return column(text, name)
+
+
+def _row(place: str, row: str, count: int) -> int:
+    """Which of so many rows is meant."""
+    if not 0 <= int(row) < count:
+        raise ValueError(f"{place} has rows 0 to {count - 1}, got {row}")
+    return int(row)
 
 
 def excerpt(text: str, loaded: loading.Loaded, given: dict[str, Any]) -> tuple[Any, str, Any]:
@@ -112,10 +128,10 @@ def baseline(text: str) -> Any:
 
 
 def table(path: str) -> Any:
-    """Rows of a .csv file, or statistics that were saved of such."""
+    """Rows of a .csv or .tsv file, or statistics that were saved of such."""
     if path.endswith(".json"):
         return importlib.import_module("whytrust.domains.tabular").TableStatistics.load(path)
-    return files.table(path)
+    return files.table(path, "\t", quoting=3) if path.lower().endswith(".tsv") else files.table(path)
 
 
 def like_background(rows: Any, given: dict[str, Any]) -> Any:
@@ -135,13 +151,17 @@ def number(text: str) -> Any:
 # --- several inputs ---------------------------------------------------------------------------------------------------
 
 
-def items_of(text: str, loaded: loading.Loaded, given: dict[str, Any], limit: int | None) -> tuple[list[Any], list[str]]:
+def items_of(text: str, loaded: loading.Loaded, given: dict[str, Any], limit: int | None,
+             of_texts: str | None = None) -> tuple[list[Any], list[str]]:
     """(inputs, what each is called): those of a demo, files of a folder, rows of a .csv, lines of a .txt, entries of a .npy.
 
-    With a limit so many of them, evenly spread.
+    With a limit so many of them, evenly spread. Where a column `of_texts` is named, its texts instead of rows.
     """
     path = Path(text)
-    if text == "demo":
+    if of_texts is not None:
+        items = column(text, of_texts)
+        called = [f"{path.name}, row {i}" for i in range(len(items))]
+    elif text == "demo":
         if loaded.inputs is None:
             raise ValueError("DATA may be demo where MODEL is embedded, as demo:reviews is; else name a folder or a file")
         items, called = list(loaded.inputs), [f"input {i}" for i in range(len(loaded.inputs))]
@@ -197,14 +217,15 @@ def frame(rows: list[Any]) -> Any:
     return need("pandas", "tables").DataFrame(rows).reset_index(drop=True).infer_objects()
 
 
-def column(path: Path, name: str | None) -> list[Any]:
+def column(place: str | Path, name: str | None) -> list[Any]:
     """The texts of one column of a .csv or .tsv file, by its name; the first column where none is named.
 
     A first line is no heading where its text has several words, or one of its cells is a number or stands in its column again,
     as a label does: then it is a text like the others.
     """
-    if not path.is_file():
-        raise ValueError(f"DATA names the file {path}, which does not exist")
+    path = Path(place)
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"--column is for a .csv or .tsv file, got {str(place)!r}")
     tabs = path.suffix.lower() == ".tsv"
     what = f"a table in UTF-8 with a heading and a text in each row{'' if tabs else ', texts with commas in quotes'}"
     rows = files.table(path, "\t" if tabs else ",", what, dtype=str, keep_default_na=False, quoting=3 if tabs else 0,

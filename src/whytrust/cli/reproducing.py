@@ -129,12 +129,12 @@ def _metrics(options: argparse.Namespace) -> int:
 
 def _plausible(options: argparse.Namespace) -> int:
     folder = options.out or "runs/plausible"
-    models = [name.strip() for name in options.models.split(",")] if options.models is not None else reproduce.MODELS
+    models = [name.strip() for name in options.models.split(",")] if options.models is not None else None
     scale = SCALE if options.scale is None else options.scale
     seed = SEED if options.seed is None else options.seed
     try:
         reproduce.plausible(options.experiment, options.data, scale, options.few, models, folder, chosen(options), seed,
-                            options.protocol or "usual")
+                            options.protocol)
     except KeyboardInterrupt:
         return _interrupted(folder)
     print(reproduce.report(folder, options.json, options.experiment))

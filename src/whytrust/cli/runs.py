@@ -37,11 +37,11 @@ def add_to(commands: Any) -> None:
     audit.add_argument("--seed", type=int, help="outweighs the spec's")
     audit.add_argument("--limit", type=int, help="so many inputs, evenly spread; outweighs the spec's")
     audit.add_argument("--explainers", metavar="A,B,C",
-                       help="instead of the spec's; all13 for the thirteen of Hoedt et al.")
+                       help="instead of the spec's, also file.py:attribute; all13 for the thirteen of Hoedt et al.")
     audit.add_argument("--keep", choices=("maps", "scores"), help="what is kept of each input: maps, for pictures (the "
                        "default), or scores alone; outweighs the spec's")
-    audit.add_argument("--dry-run", action="store_true", help="work on the first input or song and keep nothing: how many "
-                       "model calls, and about how long, would all of it take?")
+    audit.add_argument("--dry-run", action="store_true", help="work on the first input or a stretch of the first song, and "
+                       "keep nothing: how many model calls, and about how long, would all of it take?")
     audit.add_argument("--device", help="where the model runs, such as cpu or cuda")
     audit.add_argument("--trust-pickle", action="store_true", help="read the model even if it is a pickle (runs any code)")
     audit.set_defaults(run=_audit)
@@ -79,7 +79,7 @@ def _audit(options: argparse.Namespace) -> int:
     changes = {key: getattr(options, key) for key in ("seed", "limit", "keep") if getattr(options, key) is not None}
     if options.explainers is not None:
         changes["explainers"] = spec.listed(options.explainers, options.spec)
-    study = spec.load(options.spec, changes, trust_pickle=options.trust_pickle, device=options.device)
+    study = spec.load(options.spec, changes, options.dry_run, trust_pickle=options.trust_pickle, device=options.device)
     folder = options.out or f"runs/{_name(options.spec)}"
     if options.dry_run:
         expected = auditing.estimate(study, chosen(options))
@@ -122,10 +122,14 @@ def _expectation(expected: dict[str, Any]) -> str:
     failed = f", {expected['failed']} failed" if expected["failed"] else ""
     tried = "input" if expected["tried"] == 1 else f"{expected['tried']} inputs"
     inputs = f"{expected['inputs']} input{'s' if expected['inputs'] > 1 else ''}"
+    costs = f"fooled: {expected['fooled']}{failed}; an input that is not fooled costs less"
+    if expected["brief"]:
+        inputs = f"up to {inputs}"
+        costs = f"of a stretch of one song{failed}; all are taken as fooled, and one that is not costs less"
+    first = f" Before that, {expected['training']}." if expected["training"] else ""
     return (f"{inputs} in blocks of up to {expected['block']}: about {expected['calls']:,} model calls and "
-            f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {tried} (fooled: "
-            f"{expected['fooled']}{failed}; an input that is not fooled costs less, one on which "
-            "more trials of recovery are possible costs more). Nothing was written.")
+            f"{duration(max(expected['seconds'], 1))} with {jobs}, judging by the first {tried} ({costs}, one on which "
+            f"more trials of recovery are possible costs more).{first} Nothing was written.")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -42,10 +42,11 @@ def add_to(commands: Any) -> None:
                          "unfitted scikit-learn estimator or a function (inputs, labels, seed)\n"
                          "-> model, as file.py:attribute, or a demo")
     command.add_argument("data", metavar="DATA", help="a folder, rows.csv, texts.txt with one text a line, inputs.npy, or demo")
+    command.add_argument("--column", help="of a .csv or .tsv file, and of one for --world: the column with the texts")
     command.add_argument("--experiment", choices=tuple(EXPERIMENTS), default="prediction",
                          help="\n".join(f"{name}: {about}" for name, about in EXPERIMENTS.items()))
     command.add_argument("--explainers", help="a,b,c (default lime,greedy; random is always there)")
-    command.add_argument("--labels", metavar="FILE", help="a class an input: .txt with one a line (of a .csv: a column's name)")
+    command.add_argument("--labels", metavar="FILE", help="a class an input: .txt with one a line, or a column of a table")
     command.add_argument("--world", metavar="DATA", help="inputs that the model will meet, for model and repair")
     command.add_argument("--world-labels", metavar="FILE", help="their classes")
     command.add_argument("--parts", help="slic:16, grid:4x4, words, bag, sentences, tf:5x4, time:16, columns, …")
@@ -81,7 +82,7 @@ def _trust(options: argparse.Namespace) -> int:
         given["background"] = reading.table(options.background)
     if options.html:
         page_place(Path(options.html))  # before the work, not after
-    items = reading.items_of(options.data, loaded, given, None)[0]
+    items = reading.items_of(options.data, loaded, given, None, options.column)[0]
     labels = _labels(options.labels, options.data) if options.labels else _truths(options, loaded, trains)
     items = _together(_without(items, options.labels), trains)
     if trains:
@@ -92,7 +93,8 @@ def _trust(options: argparse.Namespace) -> int:
     if options.world is not None:
         if options.world_labels is None:
             raise ValueError("--world needs --world-labels, the classes of its inputs")
-        met = _without(reading.items_of(options.world, loaded, {}, None)[0], options.world_labels)
+        of_texts = options.column if Path(options.world).suffix.lower() in reading.TABLES else None
+        met = _without(reading.items_of(options.world, loaded, {}, None, of_texts)[0], options.world_labels)
         world = (_together(met, True), _labels(options.world_labels, options.world))
     explainers = None if options.explainers is None else [one.strip() for one in options.explainers.split(",")]
     try:
@@ -145,7 +147,7 @@ def _loaded(options: argparse.Namespace, trains: bool) -> loading.Loaded:
 
 
 def _labels(path: str, data: str) -> list[Any]:
-    if data.endswith(".csv") and not Path(path).is_file():
+    if Path(data).suffix.lower() in reading.TABLES and not Path(path).is_file():
         rows = reading.table(data)
         if path not in rows:
             raise ValueError(f"--labels must name a file or a column of {data}, got {path!r}")

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from whytrust import api
+from whytrust import api, loading
 from whytrust import inputs as reading
 from whytrust.explainers import foreign
 from whytrust.studies.contents import Refilled
+from whytrust.studies.described import code_in, words
 
 
 def named(given: Any, background: Any, always: Collection[str], what: str) -> dict[str, Any]:
     """{label: explainer} of names, objects, {label: name, object or {method, options}}; those that `what` has anyway go."""
-    if isinstance(given, str) or callable(given):
-        given = [given]
-    if not isinstance(given, Iterable):
-        raise TypeError(f"explainers must be names or explainers in a list, or {{label: explainer}}, got {given!r:.60}")
-    pairs = given.items() if isinstance(given, Mapping) else [(label_of(one), one) for one in given]
     made: dict[str, Any] = {}
-    for name, one in pairs:
-        label = str(name)
-        if label in made:
-            raise ValueError(f"explainers must have different names, got {label!r} twice; name them: {{'a': …, 'b': …}}")
+    for label, one in _labelled(given).items():
         if label in always and (isinstance(one, str) or one == {}):
             continue
         if label in always:
@@ -32,6 +26,20 @@ def named(given: Any, background: Any, always: Collection[str], what: str) -> di
     if not made:
         raise ValueError(f"{what} needs at least one explainer beside the baselines, which it always has, got none")
     return made
+
+
+def _labelled(given: Any) -> dict[str, Any]:
+    """{label: what was said of the explainer}"""
+    if isinstance(given, str) or callable(given):
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"explainers must be names or explainers in a list, or {{label: explainer}}, got {given!r:.60}")
+    found: dict[str, Any] = {}
+    for name, one in given.items() if isinstance(given, Mapping) else [(label_of(one), one) for one in given]:
+        if str(name) in found:
+            raise ValueError(f"explainers must have different names, got {str(name)!r} twice; name them: {{'a': …, 'b': …}}")
+        found[str(name)] = one
+    return found
 
 
 def _made(label: str, one: Any, what: str) -> Any:
@@ -62,3 +70,60 @@ def label_of(one: Any) -> str:
         return one
     inner = getattr(getattr(one, "method", None), "name", None) or getattr(one, "name", None)
     return str(inner or getattr(one, "__name__", type(one).__name__))
+
+
+# --- explainers that a file holds -------------------------------------------------------------------------------------
+
+
+def located(given: Any, beside: Callable[[str], str]) -> Any:
+    """Explainers as a spec has them, where a file of file.py:attribute lies `beside` it; others as they are."""
+    said = _labelled(given)
+    for label, one in said.items():
+        place, colon, attribute = _method(label, one).rpartition(":")
+        if place.endswith(".py"):
+            said[label] = {**(one if isinstance(one, Mapping) else {}), "method": f"{beside(place)}{colon}{attribute}"}
+    return given if all(one is two for one, two in zip(said.values(), _labelled(given).values(), strict=True)) else said
+
+
+def from_files(given: Any, modules: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """(explainers with what file.py:attribute stands for in place of that, what is known of the code of each such)."""
+    said, code = _labelled(given), dict[str, str]()
+    for label, one in said.items():
+        method = _method(label, one)
+        if ":" not in method and not method.endswith(".py"):
+            continue
+        options = {key: value for key, value in one.items() if key != "method"} if isinstance(one, Mapping) else {}
+        fill = {"fill": options.pop("fill")} if "fill" in options else {}
+        made = _of_code(method, loading.attribute(method, loading.EXPLAINER, modules), options)
+        said[label] = {**made, **fill}
+        code[label] = f"{words(made['method'])} in {code_in(modules[method.rpartition(':')[0]])}"
+    return (said, code) if code else (given, {})
+
+
+def _method(label: str, one: Any) -> str:
+    """The name of an explainer, by which it is looked up; of objects none."""
+    method = one.get("method", label) if isinstance(one, Mapping) else one
+    return method if isinstance(method, str) else ""
+
+
+def _of_code(method: str, found: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What a file holds, and the options that it takes later: a class, or a function that makes explainers, takes them now."""
+    if not isinstance(found, type) and (not hasattr(found, "__code__") or foreign.is_explainer(found)):
+        return {"method": found, **options}
+    asked = inspect.signature(found)
+    if not isinstance(found, type) and not options and _refused(asked, None, None) is None:  # (question, rng)
+        return {"method": found}
+    if (why := _refused(asked, **options)) is not None:
+        raise TypeError(f"{method} must be a function (question, rng) -> Explanation, or a class or a function that makes an "
+                        f"explainer of the options in its table ({', '.join(options) or 'none'}), got "
+                        f"{method.rpartition(':')[2]}{asked} ({why})")
+    return {"method": found(**options)}
+
+
+def _refused(asked: inspect.Signature, *arguments: None, **options: Any) -> str | None:
+    """Why a function cannot be called so; None where it can."""
+    try:
+        asked.bind(*arguments, **options)
+    except TypeError as error:
+        return str(error)
+    return None

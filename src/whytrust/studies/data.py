@@ -46,6 +46,10 @@ class Item:
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
+class NotRead:
+    """Stands for an input that a dry run does without."""
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """The inputs of a study, and how images and sounds of any size are made to fit a net."""

@@ -23,7 +23,8 @@ from whytrust.studies.adversaries import ByGradient, NearestRow, Saved
 from whytrust.studies.audit import BLOCK, AuditStudy
 from whytrust.studies.data import Data, gather, is_sound, saved_adversaries, target_list
 from whytrust.studies.described import described
-from whytrust.studies.excerpts import EXCERPTS, OfSongs, drawn, song_attack, songs_in
+from whytrust.studies.excerpts import EXCERPTS, OfSongs, brief, drawn, song_attack, songs_in
+from whytrust.studies.metrics_cases import settings as settings_of
 from whytrust.studies.presets import EXPLAINERS, OF_TEXTS, PRESETS, THIRTEEN, WITHOUT_GRADIENTS
 
 KEYS = {
@@ -35,7 +36,7 @@ KEYS = {
     "middle, so long", "explain_on": "input, or preprocessed: what the model's preprocess makes of it",
     "excerpts": "songs: how many excerpts of either answer from each", "groups": "folder, or a .txt file with a name an input",
     "labels": "a .txt file with a class an input", "parts": "as in explain", "fill": "what hidden parts show",
-    "background": "a .csv file of training rows", "explainers": "names, or tables with a method and its options",
+    "background": "a .csv file of training rows", "explainers": "names, file.py:attribute, or tables with a method and options",
     "attack": "a name, or a table with a method, targets, strengths and the attack's options", "trials": "which trials",
     "adversaries": "instead of an attack, a .npy, .npz, .csv or .txt file with an adversary for each input",
     "targets": "a class for each input that the attack must lead to, in a list or a .txt file",
@@ -61,6 +62,8 @@ def from_toml(path: str | Path) -> dict[str, Any]:
         spec["groups"] = _beside(file, spec["groups"])
     if isinstance(spec.get("attack"), dict) and "candidates" in spec["attack"]:
         spec["attack"]["candidates"] = _words_beside(file, spec["attack"]["candidates"])
+    if "explainers" in spec:
+        spec["explainers"] = contenders.located(spec["explainers"], lambda place: _beside(file, place))
     place, colon, attribute = str(spec.get("model", "")).rpartition(":")
     if place.endswith(".py"):
         spec["model"] = f"{_beside(file, place)}{colon}{attribute}"
@@ -95,17 +98,26 @@ def listed(names: str, preset: str) -> dict[str, Any]:
     return {name: own.get(name, {}) if isinstance(own, Mapping) else {} for name in chosen}
 
 
-def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, **of_model: Any) -> AuditStudy:
-    """The study of a preset or a spec file; `changes` outweigh what it says, `of_model` goes to the model's loader."""
+def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, rehearsed: bool = False, **of_model: Any) -> AuditStudy:
+    """The study of a preset or a spec file; `changes` outweigh what it says, `of_model` goes to the model's loader.
+
+    One that is `rehearsed` is for auditing.estimate alone: it is content with what stands in for a demo's net that is not
+    trained yet, and of songs it reads but the first.
+    """
     spec = dict(PRESETS[preset_or_path]) if preset_or_path in PRESETS else from_toml(preset_or_path)
     spec.update(changes or {})
     check_keys(spec, preset_or_path)
-    loaded = loading.load(str(spec["model"]), **of_model, **spec.get("model_options", {}))
+    modules: dict[str, Any] = {}
+    loaded = loading.load(str(spec["model"]), modules=modules, trained=not rehearsed, **of_model,
+                          **spec.get("model_options", {}))
     given = {key: value for key, value in spec.items() if key not in ("model", "model_options", "inputs", "column", "limit",
                                                                       "size", "resize", "groups", "labels", "background",
                                                                       "targets")}
+    if "explainers" in given:
+        given["explainers"], code = contenders.from_files(given["explainers"], modules)
+        spec |= {"code of explainers": code} if code else {}
     if loaded.detector is not None:
-        return _of_songs(spec, loaded, given)
+        return _of_songs(spec, loaded, given, rehearsed)
     background = spec.get("background", loaded.explain_options.get("background"))
     if isinstance(background, str):
         background = files.table(background)
@@ -140,7 +152,7 @@ def _saved(place: Any, column: Any, background: Any) -> Any:
     return _rows(table, background, place) if column is None else _texts(table, column)
 
 
-def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, Any]) -> AuditStudy:
+def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, Any], rehearsed: bool) -> AuditStudy:
     """The study of a detector of singing: of the demo's songs, a folder of songs, or the test songs of an annotated set."""
     wrong = [key for key in ("column", "size", "resize", "groups", "labels", "background", "rate", "seconds", "explain_on",
                              "block", "adversaries", "targets")
@@ -157,9 +169,12 @@ def _of_songs(spec: Mapping[str, Any], loaded: loading.Loaded, given: dict[str, 
     detector, excerpts = loaded.detector, given.pop("excerpts", EXCERPTS)
     seed = given.get("seed", 0)
     of_each = f"{excerpts} excerpt{'' if excerpts == 1 else 's'} of either answer from each of {len(songs)} songs"
-    data = drawn(songs, detector.hearing, detector.threshold, excerpts, seed,
-                 f"{of_each} of {spec['model'] if inputs == 'demo' else Path(str(inputs)).name}")
+    what = f"{of_each} of {spec['model'] if inputs == 'demo' else Path(str(inputs)).name}"
     made = OfSongs(songs, detector.hearing, detector.threshold, attack, signal, strengths_of(margins))
+    if rehearsed:
+        data, made = brief(made, excerpts, seed, what)
+    else:
+        data = drawn(songs, detector.hearing, detector.threshold, excerpts, seed, what)
     return settle(loaded.model, data, spec={**spec, "seed": seed}, attack=made, **{**loaded.explain_options, **given})
 
 
@@ -279,7 +294,7 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     named = _explainers(model, explainers, of_parts.get("background"), domain)
     cut = f"{len(parts)} ready-made parts" if isinstance(parts, list | tuple) else parts
     settings = {"parts": cut, "rate": data.rate, "seconds": data.seconds, "explain_on": explain_on,
-                "trials": [*chosen, *map(repr, judges)], "ks": list(kept), "draws": draws, "cut_on": cut_on,
+                "trials": [*chosen, *settings_of(judges).values()], "ks": list(kept), "draws": draws, "cut_on": cut_on,
                 "block": block,
                 "batch_size": batch_size, "keep": keep, "size": data.size, "resize": data.resize}
     plain = dict(spec or {}) or described(attacked or model, named, told, of_parts, settings)
