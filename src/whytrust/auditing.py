@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from whytrust import api, engine
+from whytrust.models import demos
 from whytrust.progress import Progress
-from whytrust.rehearsal import Clock, Rehearsed, Watched
+from whytrust.rehearsal import Clock, Rehearsed, Watched, slowed
 from whytrust.report.audit import Audit
 from whytrust.studies import spec
 from whytrust.studies.audit import AuditStudy
-from whytrust.studies.data import gather
+from whytrust.studies.data import NotRead, gather
 
 A_MOMENT = 2.0
 """Seconds after which a dry run has seen enough."""
@@ -65,27 +66,31 @@ def estimate(study: AuditStudy, jobs: engine.Jobs = 1, clock: Clock | None = Non
     """How many model calls and how long a run would take, from working on the first inputs; nothing is kept.
 
     One input, then four times as many as before while that takes but a moment (small models are fastest in large batches) or
-    none was fooled. The attack and the trials are done in earnest, the explainers are rehearsed. Attacks on whole songs are
-    reckoned by the length of the songs.
+    none was fooled. The explainers are rehearsed. So are the attack and the trials where the model is slow, after some hundred
+    calls of a kind. Attacks on whole songs are reckoned by the length of the songs, and by the steps where `brief` made few.
     """
     workers = engine.chosen(jobs).workers
-    items = study.data.items
+    items = [item for item in study.data.items if not isinstance(item.value, NotRead)]
     clock, tried = clock or Clock(), sum(item.source == items[0].source for item in items) if study.by_source else 1
-    rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()})
+    rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()},
+                        model=slowed(study.model, clock), attacked=slowed(study.attacked, clock), rehearsed=True)
     with Progress("estimating") as progress:
         while True:
-            attack = Watched(study.adversaries, clock.now)
-            some = replace(rehearsed, data=replace(study.data, items=study.data.items[:tried]), adversaries=attack)
+            attack = Watched(study.adversaries, clock)
+            some = replace(rehearsed, data=replace(study.data, items=tuple(items[:tried])), adversaries=attack)
             before, start, calls = clock.skipped, clock.now(), progress.done
             states = [result.record["status"] for block in some.blocks() for result in some.work(block, progress)]
             took = clock.now() - start
-            if (took > A_MOMENT and "ok" in states) or tried >= min(len(study.data.items), study.block):
+            if (took > A_MOMENT and "ok" in states) or tried >= min(len(items), study.block):
                 break
             tried *= 4
     share = len(study.data.items) / len(states)
     of_attack = attack.share([item.id for item in study.data.items], len(states))
     of_calls, of_time = progress.done - calls, took + clock.skipped - before
-    return {"inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
+    name, kind = str((study.spec or {}).get("model", "")), "demo:"
+    return {"training": demos.training(name.removeprefix(kind)) if name.startswith(kind) else "",
+            "brief": getattr(study.adversaries, "whole", None) is not None,
+            "inputs": len(study.data.items), "tried": len(states), "fooled": states.count("ok"), "failed":
             states.count("failed"), "block": study.block, "jobs": workers, "blocks": len(study.blocks()),
             "calls": round(attack.calls * of_attack + (of_calls - attack.calls) * share),
             "seconds": (attack.seconds * of_attack + (of_time - attack.seconds) * share) / workers}

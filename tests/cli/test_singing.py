@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 soundfile = pytest.importorskip("soundfile")
 
 from singing import KnownDetector, song  # noqa: E402
-from whytrust import cli  # noqa: E402
+from whytrust import auditing, cli  # noqa: E402
 from whytrust.models.detector import Detector  # noqa: E402
 from whytrust.models.singing_voice import SingingVoiceNet, save  # noqa: E402
 from whytrust.studies import spec  # noqa: E402
@@ -34,6 +34,17 @@ def told(capsys, *words):
     code = cli.main(list(words))
     out, err = capsys.readouterr()
     return code, out, err
+
+
+def test_a_dry_run_says_what_it_was_of_and_what_comes_first(capsys, tmp_path, monkeypatch):
+    expected = {"training": "the net is not trained yet", "brief": True, "inputs": 64, "tried": 4, "fooled": 4, "failed": 0,
+                "block": 16, "jobs": 1, "blocks": 8, "calls": 3_700_000, "seconds": 60.0}
+    monkeypatch.setattr(auditing, "estimate", lambda *_: expected)
+    monkeypatch.setattr(spec, "load", lambda *given, **more: None)
+    _, out, _ = told(capsys, "audit", "singing", "--dry-run")
+    assert out.startswith("up to 64 inputs in blocks of up to 16: about 3,700,000 model calls")
+    assert "of a stretch of one song; all are taken as fooled" in out
+    assert "Before that, the net is not trained yet. Nothing was written." in out
 
 
 def test_a_moment_of_a_song_is_explained(capsys, weights, recording):

@@ -5,8 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from whytrust.models import detection, singing_demo, training  # noqa: E402
+from whytrust.models import demos, detection, singing_demo, songs, training  # noqa: E402
 from whytrust.models.singing_demo import Recipe, detector  # noqa: E402
+from whytrust.models.singing_voice import SingingVoiceNet, save  # noqa: E402
 from whytrust.models.songs import synthesised  # noqa: E402
 from whytrust.models.training import Schedule  # noqa: E402
 
@@ -35,6 +36,29 @@ def test_it_is_trained_once_and_the_same_net_is_read_again(tmp_path, monkeypatch
     assert facts == same
     for name, value in first.state_dict().items():
         assert torch.equal(again.state_dict()[name], value)
+
+
+def test_a_dry_run_does_without_training(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(singing_demo, "train", None)  # nothing may call it
+    made = []
+    monkeypatch.setattr(songs, "piece", lambda *which: made.append(which))
+    found = demos.load("singing", trained=False)
+    assert isinstance(found.model, SingingVoiceNet)
+    assert len(found.inputs) == 8
+    assert found.songs.frames(3) == 701
+    assert made == []
+    assert "is not trained yet" in demos.training("singing")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_net_that_was_trained_is_the_one_that_is_timed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place = singing_demo.place_of()
+    place.parent.mkdir(parents=True)
+    save(SingingVoiceNet(), place, {"threshold": 0.25})
+    assert demos.load("singing", trained=False).detector.threshold == 0.25
+    assert demos.training("singing") == demos.training("digits") == demos.training("no demo") == ""
 
 
 LONGER = Recipe(Schedule(epochs=3, updates=2, batch=2), pieces=(4, 2, 2), seconds=4.0)

@@ -6,9 +6,9 @@ import bz2
 import csv
 import importlib.util
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Demo:
 
     about: str
     model: Any
-    inputs: list[Any]
+    inputs: Sequence[Any]
     model_options: dict[str, Any] = field(default_factory=dict)
     explain_options: dict[str, Any] = field(default_factory=dict)
     truths: list[Any] | None = None  # the inputs' true classes
@@ -134,11 +134,41 @@ def sound() -> Demo:
 @cache
 def singing() -> Demo:
     """The singing-voice CNN: trained here on synthesised music the first time, in a few minutes, and kept in the cache."""
-    net, facts = importlib.import_module("whytrust.models.singing_demo").detector()
+    return _singing(*importlib.import_module("whytrust.models.singing_demo").detector())
+
+
+def singing_at_hand() -> Demo:
+    """The same where it was trained before; else the net before it is trained, which answers as fast."""
+    module = importlib.import_module("whytrust.models.singing_demo")
+    return _singing(*(module.kept() or module.untrained()))
+
+
+def _singing(net: Any, facts: dict[str, Any]) -> Demo:
     found = importlib.import_module("whytrust.models.detector").Detector(net, float(facts["threshold"]), facts)
     songs = synthesised(AUDITED, 16, 10.0)
-    return Demo("a singing-voice CNN trained on synthesised music", net, found.examples(songs[:4]), found.model_options,
+    return Demo("a singing-voice CNN trained on synthesised music", net, _Examples(found, songs[:4]), found.model_options,
                 found.explain_options, songs=songs, detector=found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Examples(Sequence[Any]):
+    """Two excerpts of each song, found when the first one is asked for: the songs are made, and listened to, for that."""
+
+    detector: Any
+    songs: Songs
+
+    @cached_property
+    def _found(self) -> list[Any]:
+        found: list[Any] = self.detector.examples(self.songs)
+        return found
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return 2 * len(self.songs)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One, or some."""
+        return self._found[index]
 
 
 AUDITED = 7
@@ -149,11 +179,21 @@ DEMOS: dict[str, Callable[[], Demo]] = {
 }
 
 
-def load(name: str) -> Demo:
-    """The demo of that name, made when first asked for."""
+AT_HAND: dict[Callable[[], Demo], Callable[[], Demo]] = {singing: singing_at_hand}
+"""Instead of demos that are trained for minutes, what there is before that."""
+
+
+def load(name: str, trained: bool = True) -> Demo:
+    """The demo of that name, made when first asked for; without `trained`, whatever there is of it in a moment."""
     if name not in DEMOS:
         raise ValueError(f"demo models are {', '.join('demo:' + n for n in DEMOS)}, got 'demo:{name}'")
-    return DEMOS[name]()
+    return (DEMOS[name] if trained else AT_HAND.get(DEMOS[name], DEMOS[name]))()
+
+
+def training(name: str) -> str:
+    """What must be said where `load` gave a net that is not trained yet; else nothing."""
+    module = importlib.import_module("whytrust.models.singing_demo") if DEMOS.get(name) is singing else None
+    return "" if module is None or module.kept() is not None else str(module.TRAINING)
 
 
 RATE = 16000

@@ -26,6 +26,8 @@ class Magnitude(nn.Module):  # type: ignore[misc, name-defined]
     is a periodic Hann window. At a magnitude of 0, where the slope has no direction, the gradient is 0.
     """
 
+    limits = (0.0, None)  # no sound has a magnitude below 0: attacks on what this gives stay there
+
     def __init__(self, *, rate: int = 22050, n_fft: int = 1024, hop: int = 315) -> None:
         """`rate` in samples a second, window and hop in samples."""
         super().__init__()

@@ -26,6 +26,9 @@ FORMAT = 1
 QUICK = Schedule(epochs=30, updates=10, batch=12, frames=205, rate=3e-3, decay=0.89, dropout=0.0)
 """A small training, three minutes of one core: 300 updates of eleven answers each, whose rate falls fast."""
 
+TRAINING = "the net is not trained yet: the run begins by training it, once, in about 4 minutes of one core"
+"""What to say where a dry run did without."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -60,6 +63,19 @@ def detector(recipe: Recipe = RECIPE, cache: Path | None = None) -> tuple[Singin
             warnings.warn(f"the singing-voice detector could not be kept and will be trained again ({error})", stacklevel=2)
         # Weights as a later call reads them: where they lie in memory can change how sums round.
         return _kept(place) or (net, facts)
+
+
+def kept(recipe: Recipe = RECIPE, cache: Path | None = None) -> tuple[SingingVoiceNet, dict[str, Any]] | None:
+    """(net, facts) where it was trained before."""
+    return _kept(place_of(recipe, cache))
+
+
+def untrained() -> tuple[SingingVoiceNet, dict[str, Any]]:
+    """(net, facts) before training: its answers mean nothing, and take as long as those of the trained net."""
+    torch = need("torch", "torch")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return SingingVoiceNet().eval(), {"threshold": 0.5}
 
 
 def place_of(recipe: Recipe = RECIPE, cache: Path | None = None) -> Path:

@@ -68,6 +68,7 @@ class Songs(Sequence[Song]):
 
     names: tuple[str, ...]
     make: Callable[[int], Song]
+    length: Callable[[int], float] | None = None  # seconds, known before a song is read or made
 
     def __len__(self) -> int:
         """How many there are."""
@@ -81,9 +82,18 @@ class Songs(Sequence[Song]):
         """One song, or some of them, not made yet."""
         numbers = range(len(self))[index]
         if isinstance(numbers, range):
-            return Songs(tuple(self.names[i] for i in numbers), lambda i: self.make(numbers[i]))
+            return self._some(numbers)
         return self.make(numbers)
 
+    def frames(self, number: int) -> int:
+        """How many frames a song has, which need not be read or made for that where lengths are known."""
+        return self[number].frames if self.length is None else 1 + int(self.length(number) * RATE) // HOP
+
+    def _some(self, numbers: Sequence[int]) -> Songs:
+        """The songs of these numbers."""
+        length = self.length
+        return Songs(tuple(self.names[i] for i in numbers), lambda i: self.make(numbers[i]),
+                     None if length is None else lambda i: length(numbers[i]))
 
     def limited(self, limit: int | None) -> Songs:
         """So many of them, evenly spread."""
@@ -92,7 +102,7 @@ class Songs(Sequence[Song]):
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValueError(f"limit must be a whole number >= 1, got {limit!r}")
         kept = np.linspace(0, len(self) - 1, limit).round().astype(int).tolist()
-        return Songs(tuple(self.names[i] for i in kept), lambda i: self.make(kept[i]))
+        return self._some(kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +117,7 @@ class SongSet:
 
 def synthesised(seed: int, count: int, seconds: float = 20.0) -> Songs:
     """Pieces that the synthesiser makes; another seed makes others."""
-    return Songs(tuple(f"piece {seed}.{i}" for i in range(count)), partial(_synthesised, seed, seconds))
+    return Songs(tuple(f"piece {seed}.{i}" for i in range(count)), partial(_synthesised, seed, seconds), lambda number: seconds)
 
 
 def _synthesised(seed: int, seconds: float, number: int) -> Song:

@@ -65,15 +65,16 @@ class PlantedCause:
 
 @dataclass(frozen=True, eq=False)
 class MarkedCause:
-    """Two classes, and in every image another part that decides: the one whose first pixel is positive.
+    """Two classes, and in every image another part that decides: the one whose first pixel is beyond 2 or below −2.
 
-    The mean square of that part's other pixels drives the logit. The first pixels of the other parts are as far from the rest,
-    but negative: neither other images nor the edges of this one tell which part decides, so an explainer that finds it must
-    have asked the model about this image. Other pixels have tiny slopes, as in PlantedCause; first pixels have none.
+    In that part the second pixel is nearer to the rest, in the others it is the first. The mean of the decisive part's other
+    pixels, each with a sign drawn from `seed`, drives the logit; those of the other parts have slopes of the same signs,
+    `whisper` times their own, so that an attack that follows signs changes every part alike. So neither other images nor edges
+    or brightness of this one name the part that decides: an explainer that does must have asked the model about this image.
     """
 
-    parts: NDArray[np.intp]  # (H, W): the part of each pixel, of two pixels or more each
-    threshold: float = 0.1  # of the mean square
+    parts: NDArray[np.intp]  # (H, W): the part of each pixel, of three pixels or more each
+    threshold: float = 0.25  # of the mean
     gain: float = 60.0
     whisper: float = 1e-4
     seed: int = 0
@@ -83,47 +84,42 @@ class MarkedCause:
     def __call__(self, batch: Any) -> Floats:
         """(n, 2) logits."""
         values = np.asarray(batch, dtype=np.float64)
-        decided = self.gain * ((values**2 * self._share(values)).sum(axis=(1, 2)) - self.threshold)
-        logit = decided + (values * self._slopes).sum(axis=(1, 2))
+        logit = (values * self._slopes(values)).sum(axis=(1, 2)) - self.gain * self.threshold
         return np.column_stack([-logit / 2, logit / 2])
 
     def pullback(self, batch: Any, preprocess: Any = None) -> tuple[Floats, Callable[[Floats], Floats]]:
         """(logits, weights of the logits -> gradient of their weighted sum), in closed form."""
-        values = np.asarray(batch, dtype=np.float64)
-        slope = 2 * self.gain * values * self._share(values) + self._slopes
+        slopes = self._slopes(np.asarray(batch, dtype=np.float64))
 
         def pull(weights: Floats) -> Floats:
-            return np.asarray((weights[:, 1] - weights[:, 0])[:, None, None] * slope / 2)
+            return np.asarray((weights[:, 1] - weights[:, 0])[:, None, None] * slopes / 2)
 
-        return self(values), pull
+        return self(batch), pull
 
     def inputs(self, n: int, seed: int = 0, among: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Dark images of class 0, each with a marker in one part (of `among`); a change of 0.5 turns them into class 1."""
         rng = generator(seed, "marked")
-        images = rng.uniform(0.05, 0.25, (n, *self.parts.shape))
+        images = rng.uniform(0.1, 0.2, (n, *self.parts.shape))
         chosen = rng.choice(np.unique(self.parts) if among is None else np.asarray(among), n)
-        step = rng.uniform(1.0, 3.0, images.shape)  # from 0.15, the mean of the other pixels
-        first = np.where(chosen[:, None, None] == self.parts, 0.15 + step, 0.15 - step)
-        return np.where(self._markers, first, images)
+        far = (chosen[:, None, None] == self.parts) == (self._markers == 1)
+        step = rng.uniform(1.0, 1.7, images.shape) + 1.3 * far  # from 0.15, the mean of the other pixels
+        return np.where(self._markers > 0, 0.15 + rng.choice([-1.0, 1.0], images.shape) * step, images)
 
     @property
-    def _markers(self) -> NDArray[np.bool_]:
-        """The first pixel of each part."""
-        markers = np.zeros(self.parts.size, dtype=bool)
-        markers[np.unique(self.parts, return_index=True)[1]] = True
+    def _markers(self) -> NDArray[np.intp]:
+        """1 at the first pixel of each part, 2 at the second, else 0."""
+        markers = np.zeros(self.parts.size, dtype=np.intp)
+        for part in np.unique(self.parts):
+            markers[np.flatnonzero(self.parts.ravel() == part)[:2]] = 1, 2
         return markers.reshape(self.parts.shape)
 
-    @property
-    def _slopes(self) -> Floats:
-        signs = generator(self.seed, "whisper").choice([-1.0, 1.0], self.parts.shape)
-        return np.asarray(np.where(self._markers, 0.0, signs * self.whisper))
-
-    def _share(self, values: Floats) -> Floats:
-        """(n, H, W): the weight of each pixel in the mean over the marked part."""
+    def _slopes(self, values: Floats) -> Floats:
+        """(n, H, W): what each pixel adds to the logit, for one of its units."""
         names, places, sizes = np.unique(self.parts, return_index=True, return_counts=True)
-        marked = values.reshape(len(values), -1)[:, places] > 0.0
-        weights = marked / (sizes - 1)
-        return np.asarray(weights[:, np.searchsorted(names, self.parts)] * ~self._markers)
+        marked = np.abs(values.reshape(len(values), -1)[:, places]) > 2
+        weights = np.where(marked, self.gain / (sizes - 2), self.whisper)[:, np.searchsorted(names, self.parts)]
+        signs = generator(self.seed, "signs").choice([-1.0, 1.0], self.parts.shape)
+        return np.asarray(np.where(self._markers > 0, 0.0, signs * weights))
 
 
 Curve = Literal["line", "square", "bend", "wave"]

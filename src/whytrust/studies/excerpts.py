@@ -19,13 +19,17 @@ from whytrust.core import generator, near
 from whytrust.domains import audio
 from whytrust.models.songs import CLASSES, FRAME_RATE, FRAMES, HOP, RATE, REACH, SILENT, Song, Songs
 from whytrust.studies.adversaries import FULL, Adversary, Found, OnCalls, Played, margin_of
-from whytrust.studies.data import Data, Item
+from whytrust.studies.data import Data, Item, NotRead
 from whytrust.studies.songs import jamendo
 
 SIGNALS: dict[str, dict[str, Any]] = {"waveform": {"epsilon": 0.01, "step": 0.0003, "alpha": 2.0}, "magnitude": SPECTROGRAM}
 """What is attacked, and with which settings by default: those of the papers, with magnitudes kept at or above 0."""
 EXCERPTS = 4
 """Excerpts of either answer, from each song."""
+LISTENED, BRIEF = 2100, 4 * FRAMES
+"""Frames of a song that a dry run listens to at most, and those of them that it attacks."""
+STEPS, TRIED = 5, 2
+"""Of a dry run: steps of its attack, and excerpts of either answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class OfSongs:
     attack: CarliniWagner
     signal: str = "waveform"
     strengths: tuple[str, ...] = ()
+    whole: OfSongs | None = None  # where this is but the dry run of another attack
 
     def __call__(self, model: CheckedModel, given: Sequence[Any], ids: Sequence[str], strength: str, seed: int,
                  on_calls: OnCalls) -> Found:
@@ -57,18 +62,19 @@ class OfSongs:
         return found
 
     def length(self, ids: Sequence[str]) -> int:
-        """Frames of the songs that these excerpts are from: what attacking them takes is in proportion."""
-        return sum(self._frames(number) for number in {song_of(case) for case in ids})
+        """Frames of the songs that these excerpts are from, times the steps: what attacking them takes is in proportion."""
+        return (self.attack.iterations + 1) * sum(self._frames(number) for number in {song_of(case) for case in ids})
 
     def _frames(self, number: int) -> int:
         try:
-            return self.songs[number].frames
+            return self.songs.frames(number)
         except (ValueError, TypeError, OSError):
             return 0  # what cannot be read is told in its turn, and not attacked
 
     def attacked(self, song: Song, strength: str, on_calls: OnCalls) -> AttackedSong:
         """The song, moved as far as this strength says."""
-        method = self.attack if strength == FULL else replace(self.attack, stop="success", margin=margin_of(strength))
+        full = strength == FULL or self.whole is not None  # few songs turn in every frame, which would end the attack
+        method = self.attack if full else replace(self.attack, stop="success", margin=margin_of(strength))
         heard = self.heard
         return attack_song(method, heard, song.wave if self.signal == "waveform" else self.hearing.magnitude(song.wave),
                            self.threshold, on_calls)
@@ -106,7 +112,8 @@ class OfSongs:
             again = excerpts_of(self.hearing.log_mel(waves))
             said = [int(label) for label in model.labels(model(np.stack([again(frames[i]) for i in given])))]
             on_calls(len(given))
-        return {i: Adversary(given[i], changed[j], int(labels[0][j]), int(labels[1][j]), labels[0][j] != labels[1][j], facts,
+        reached = (labels[0] != labels[1]) | (self.whole is not None)
+        return {i: Adversary(given[i], changed[j], int(labels[0][j]), int(labels[1][j]), reached[j], facts,
                              Played(stretch(song.wave, frames[i]), stretch(waves, frames[i]), RATE, label=said[j]))
                 for j, i in enumerate(given)}
 
@@ -141,21 +148,59 @@ def drawn(songs: Songs, hearing: Any, threshold: float, excerpts: int, seed: int
 
     So the share of them that is fooled is that of the song's frames. A song that cannot be read is one item, which says why.
     """
-    if isinstance(excerpts, bool) or not isinstance(excerpts, int) or excerpts < 1:
-        raise ValueError(f"excerpts must be a whole number >= 1, of either answer from each song, got {excerpts!r}")
+    _check_excerpts(excerpts)
     items: list[Item] = []
     for number, name in enumerate(songs.names):
         try:
-            song = songs[number]
-            sung, heard = hearing.probabilities(song.wave) > threshold, excerpts_of(hearing.log_mel(song.wave))
+            items += _drawn_of(number, name, songs[number], hearing, threshold, excerpts, seed)
         except (ValueError, TypeError, OSError) as error:
             items.append(Item(f"{number:03d}.00000", error, name, name))
-            continue
-        truth = None if song.sung is None else song.labels
-        items += [Item(f"{number:03d}.{frame:05d}", heard(frame), f"{name} at {frame / FRAME_RATE:.2f} s", name,
-                       None if truth is None else CLASSES[int(truth[frame])])
-                  for frame in chosen(sung, excerpts, seed, number)]
     return Data(tuple(items), what, rate=RATE)
+
+
+def _drawn_of(number: int, name: str, song: Song, hearing: Any, threshold: float, excerpts: int, seed: int) -> list[Item]:
+    sung, heard = hearing.probabilities(song.wave) > threshold, excerpts_of(hearing.log_mel(song.wave))
+    truth = None if song.sung is None else song.labels
+    return [Item(f"{number:03d}.{frame:05d}", heard(frame), f"{name} at {frame / FRAME_RATE:.2f} s", name,
+                 None if truth is None else CLASSES[int(truth[frame])])
+            for frame in chosen(sung, excerpts, seed, number)]
+
+
+def _check_excerpts(excerpts: Any) -> None:
+    if isinstance(excerpts, bool) or not isinstance(excerpts, int) or excerpts < 1:
+        raise ValueError(f"excerpts must be a whole number >= 1, of either answer from each song, got {excerpts!r}")
+
+
+def brief(of: OfSongs, excerpts: int, seed: int, what: str) -> tuple[Data, OfSongs]:
+    """Inputs and adversaries of a dry run: a stretch of the first song that can be read, and few steps, which are larger.
+
+    Of the other songs nothing is asked but how long they are. A step takes as long whatever its size; as the attack is not the
+    one that will be made, every excerpt is taken as fooled.
+    """
+    _check_excerpts(excerpts)
+    for number, name in enumerate(of.songs.names):
+        try:
+            song = _telling(of.songs[number], of.hearing, of.threshold)
+        except (ValueError, TypeError, OSError):
+            continue
+        items = _drawn_of(number, name, song, of.hearing, of.threshold, min(excerpts, TRIED), seed)
+        items += [Item(f"{n:03d}.{slot}", NotRead(), other, other) for n, other in enumerate(of.songs.names)
+                  for slot in range(len(items) if n == number else 0, 2 * excerpts)]
+        steps = min(of.attack.iterations, STEPS)
+        attack = replace(of.attack, iterations=steps, step=max(of.attack.step, 2 * of.attack.epsilon / steps), stop="never")
+        alone = Songs(of.songs.names, {number: song}.__getitem__)
+        return Data(tuple(items), what, rate=RATE), replace(of, songs=alone, attack=attack, whole=of)
+    return drawn(of.songs, of.hearing, of.threshold, excerpts, seed, what), of  # none can be read, and each says why
+
+
+def _telling(song: Song, hearing: Any, threshold: float) -> Song:
+    """The stretch of the song's beginning in which the rarer of the two answers is given to the most whole excerpts."""
+    wave = song.wave[:LISTENED * HOP]
+    sung = np.concatenate([[0], np.cumsum(hearing.probabilities(wave) > threshold)])
+    starts = np.arange(max(len(sung) - BRIEF, 1))
+    singing = sung[np.minimum(starts + BRIEF - REACH, len(sung) - 1)] - sung[np.minimum(starts + REACH, len(sung) - 1)]
+    start = int(np.argmax(np.minimum(singing, BRIEF - 2 * REACH - singing)))
+    return Song(song.name, wave[start * HOP:(start + BRIEF) * HOP], None)
 
 
 def songs_in(folder: str | Path) -> Songs:
@@ -168,7 +213,8 @@ def songs_in(folder: str | Path) -> Songs:
     paths = files.inside(root, audio.SUFFIXES)
     if not paths:
         raise ValueError(f"{folder} must hold songs ({', '.join(audio.SUFFIXES)}), got none")
-    return Songs(tuple(str(path.relative_to(root)) for path in paths), partial(_read, tuple(paths)))
+    return Songs(tuple(str(path.relative_to(root)) for path in paths), partial(_read, tuple(paths)),
+                 lambda number: audio.seconds(paths[number]))
 
 
 def _read(paths: Sequence[Path], number: int) -> Song:

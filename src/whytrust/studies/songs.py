@@ -68,8 +68,8 @@ def jamendo(folder: str | os.PathLike[str]) -> SongSet:
         raise ValueError(f"{root} must hold songs ({', '.join(audio.SUFFIXES)}), got none")
     parts = _listed(root) or _in_folders(root, sounds)
     _check_apart(parts)
-    made = [Songs(tuple(one.name for one in parts[split]), partial(_song, root, tuple(parts[split]), sounds, labels))
-            for split in SPLITS]
+    made = [Songs(tuple(one.name for one in parts[split]), partial(_song, root, tuple(parts[split]), sounds, labels),
+                  partial(_seconds, root, tuple(parts[split]), sounds)) for split in SPLITS]
     return SongSet(f"{root.name}: {' + '.join(str(len(songs)) for songs in made)} songs", *made)
 
 
@@ -186,15 +186,21 @@ def _said(path: Path, what: str) -> str:
 def _song(root: Path, listed: Sequence[_Listed], sounds: dict[str, list[Path]], labels: dict[str, list[Path]],
           number: int) -> Song:
     one = listed[number]
-    paths = {}
-    for what, found in (("a sound file", sounds), ("a .lab file", labels)):
-        there = found.get(one.name, [])
-        if len(there) != 1:
-            got = "none" if not there else "several: " + ", ".join(str(path) for path in there)
-            raise ValueError(f"{one.name[:80]!r} ({one.where}) must have {what} of its name in {root}, got {got}")
-        paths[what] = there[0]
-    wave = _wave(paths["a sound file"])
-    return Song(one.name, wave, annotated(paths["a .lab file"], len(wave) / RATE))
+    sound, lab = (_place(root, one, what, found) for what, found in (("a sound file", sounds), ("a .lab file", labels)))
+    wave = _wave(sound)
+    return Song(one.name, wave, annotated(lab, len(wave) / RATE))
+
+
+def _seconds(root: Path, listed: Sequence[_Listed], sounds: dict[str, list[Path]], number: int) -> float:
+    return audio.seconds(_place(root, listed[number], "a sound file", sounds))
+
+
+def _place(root: Path, one: _Listed, what: str, found: dict[str, list[Path]]) -> Path:
+    there = found.get(one.name, [])
+    if len(there) != 1:
+        got = "none" if not there else "several: " + ", ".join(str(path) for path in there)
+        raise ValueError(f"{one.name[:80]!r} ({one.where}) must have {what} of its name in {root}, got {got}")
+    return there[0]
 
 
 def _wave(path: Path) -> Wave:
