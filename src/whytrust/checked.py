@@ -81,6 +81,7 @@ class Cut:
     absent: Floats | None = None
     layer: str = ""
     seen: tuple[int, ...] = ()  # the shape of what the net itself is given for the input
+    channels: int = 0  # the axis of `values` that has the channels of a feature map
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,8 @@ class CheckedModel:
 
     def _hint(self, batch: Batch, error: BaseException) -> str:
         """What to try where a net was given images or sounds of a shape that it does not take."""
-        if not isinstance(batch, np.ndarray) or not re.search("channel|shape|size|dimension|axis|axes|[Ee]xpected", str(error)):
+        telling = "channel|shape|size|dimension|axis|axes|[Ee]xpected|should contain"
+        if not isinstance(batch, np.ndarray) or not re.search(telling, str(error)):
             return ""
         if self.layout in SOUNDS or (batch.ndim == 2 and batch.shape[1] >= LONG):
             asked = {2: "'NCT' (n, 1, samples)", 3: "'NFT' (n, bands, frames), 'NCTF' or 'NCFT' (with an axis of one channel)"}

@@ -101,3 +101,35 @@ def test_too_few_steps_are_not_blamed_on_alpha():
         (note,) = weak.notes
         assert note.startswith("no input was fooled within epsilon")
         assert "alpha" not in note
+
+
+@pytest.fixture
+def behind():
+    """A net of quiet sounds, cut behind its magnitudes."""
+    from whytrust.models.front_end import FrontEnd
+
+    torch.manual_seed(0)
+    front_end = FrontEnd(rate=8000, n_fft=256, hop=80, bands=20, high=4000)
+    ear = wt.model(torch.nn.Sequential(front_end, torch.nn.Flatten(), torch.nn.Linear(21 * 20, 2)), output="logit")
+    return ear.cut(0.05 * np.sin(2 * np.pi * 440 * np.arange(1600) / 8000)[None], "0.magnitude")
+
+
+@pytest.mark.parametrize(("method", "options"), [("carlini_wagner", {"step": 0.0005, "alpha": 15}), ("pgd", {"step": 0.01})])
+def test_magnitudes_of_a_front_end_stay_at_or_above_zero_and_the_share_there_is_told(behind, method, options):
+    found = wt.attack(behind.tail, behind.values[None], method=method, epsilon=0.1, **options)
+    assert found.bounds == (0, None)
+    assert found.adversarial.min() == 0
+    share = np.mean((found.adversarial[0] == 0) & (behind.values > 0))
+    assert 0.1 < share == found.at_floor[0] == found.table()[0]["at_floor"]
+    assert f"{share:.1%} of the values brought down to 0" in str(found)
+
+
+def test_magnitudes_go_below_zero_where_that_is_asked_for(behind):
+    attack = {"method": "carlini_wagner", "epsilon": 0.1, "step": 0.0005, "alpha": 15}
+    below = wt.attack(behind.tail, behind.values[None], bounds=(-1, None), **attack)
+    assert below.adversarial.min() < 0
+    assert below.at_floor[0] == 0
+    again = wt.attack(behind.tail, [behind.values - 0.01], **attack)  # no magnitudes
+    assert again.bounds is None is again.at_floor
+    assert "at_floor" not in again.table()[0]
+    assert wt.attack(behind.tail, behind.values[None], "pgd", epsilon=0.1, bounds=None).bounds is None

@@ -54,6 +54,73 @@ def test_of_very_many_values_fewer_are_drawn_that_keep_the_mean_of_each_bin(rule
         assert drawn_mean(column, function) == pytest.approx(function(values).mean(), rel=2e-4)
 
 
+def heavy(gaps=False, spread=2.0):
+    """60,000 rows of a heavy tail beside a coin; a row in the middle; (the score of f(x), by definition) -> number."""
+    rng = np.random.default_rng(2)
+    x = np.exp(spread * rng.normal(size=3 * MOST_VALUES))
+    rows = np.column_stack([x, rng.integers(0, 2, len(x))])
+    row = rows[np.argsort(x)[len(x) // 2]]
+    if gaps:
+        rows[::7, 0] = np.nan
+    there = rows[~np.isnan(rows[:, 0]), 0]
+    edges = np.append(np.quantile(there, [0.25, 0.5, 0.75]), np.inf)
+    mine = np.searchsorted(edges, rows[:, 0]) == np.searchsorted(edges, row[0])
+    return rows, row, lambda f: f(rows[mine, 0]).mean() - f(rows[~mine, 0]).mean()
+
+
+SHAPES = {"squares": lambda v: np.nan_to_num(v) ** 2, "roots": lambda v: np.sqrt(np.nan_to_num(v)), "steps": lambda v: (v > 10.0) * 1.0}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_of_very_many_values_any_is_drawn_and_none_are_said_to_be_all(shape):
+    rows, row, truth = heavy()
+    found = wt.explain(lambda b: SHAPES[shape](b[:, 0]), row, background=rows, samples=5 * MOST_VALUES)
+    assert 0 < found.standard_errors[0] < abs(truth(SHAPES[shape]))
+    assert abs(found.scores[0] - truth(SHAPES[shape])) < 3 * found.standard_errors[0]
+    assert not any("come from a file" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_error_of_very_many_values_is_as_large_as_it_is_said_to_be(gaps):
+    rows, row, truth = heavy(gaps, spread=1.0)
+    statistics = TableStatistics.fit(rows)
+    found = [wt.explain(lambda b: SHAPES["roots"](b[:, 0]), row, background=statistics, samples=2000, seed=seed) for seed in range(40)]
+    z = [(one.scores[0] - truth(SHAPES["roots"])) / one.standard_errors[0] for one in found]
+    assert 0.75 < np.std(z) < 1.3
+    assert abs(np.mean(z)) < 0.5
+
+
+def test_saved_statistics_of_very_many_values_say_what_the_error_leaves_out(tmp_path):
+    rows, row, _ = heavy()
+    statistics = TableStatistics.fit(rows)
+    statistics.save(tmp_path / "kept.json")
+    read = TableStatistics.load(tmp_path / "kept.json")
+    assert read == statistics
+    assert (tmp_path / "kept.json").stat().st_size < 80 * MOST_VALUES
+    found = wt.explain(lambda b: np.sqrt(b[:, 0]), row, background=read, samples=5 * MOST_VALUES)
+    assert found.standard_errors[0] > 0
+    assert any("come from a file" in note and "is not in the ±" in note for note in found.notes)
+
+
+def test_very_many_values_keep_their_type_wherever_they_are_shown():
+    n = MOST_VALUES + 1000
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"count": rng.permutation(n) * 3, "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(n), "h"),
+                          "coin": rng.choice(["head", "tail"], n)})
+    asked = []
+
+    def score(batch):
+        asked.append(batch)
+        return batch["count"].to_numpy() % 2 + (batch["coin"] == "head").to_numpy()
+
+    for method, options in (("lime", {"samples": 500}), ("kernel_shap", {"samples": 500, "hidden": "columns"}), ("occlusion", {})):
+        wt.explain(score, table.iloc[3], method, background=table, **options)
+    seen = pd.concat(asked)
+    assert (seen.dtypes == table.dtypes).all()
+    for name in table:
+        assert set(seen[name]) <= set(table[name])
+
+
 def test_very_many_large_numbers_and_whole_numbers_keep_their_mean():
     large = np.linspace(-1, 1, MOST_VALUES + 5) * 1.5e308
     column = TableStatistics.fit(np.column_stack([large, large])).columns[0]

@@ -132,6 +132,26 @@ def test_a_net_of_spectrograms_with_a_channel_gets_the_axis():
         np.testing.assert_allclose(e.prediction, torch.sigmoid(2 * torch.from_numpy(LOG_MEL)[60:80, 30:60].mean()), rtol=1e-5)
 
 
+def test_a_net_that_begins_with_a_normalisation_gets_its_channel_too():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.BatchNorm1d(1), torch.nn.Conv1d(1, 4, 9, 4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool1d(1),
+                              torch.nn.Flatten(), torch.nn.Linear(4, 2)).eval()
+    sound = wave().astype(np.float32)
+    e = wt.explain(wt.model(net, output="logit"), sound, target=1, parts="time:4", method="occlusion", rate=2000)
+    with torch.no_grad():
+        truth = torch.softmax(net(torch.from_numpy(sound)[None, None]), 1)[0, 1]
+    np.testing.assert_allclose(e.prediction, float(truth), rtol=1e-5)
+
+
+def test_a_normalisation_of_other_channels_is_an_error_that_names_the_layouts():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Identity(), torch.nn.BatchNorm1d(2), torch.nn.Flatten(), torch.nn.LazyLinear(2)).eval()
+    net(torch.zeros(1, 2, 2000))
+    with pytest.raises(ValueError, match=r"running_mean should contain.*'NCT' \(n, 1, samples\)"):
+        wt.explain(wt.model(net, output="logit"), wave().astype(np.float32), parts="time:4")
+
+
 def test_where_no_axis_helps_the_error_names_the_layouts():
     def of_channels(batch):
         if np.ndim(batch) != 3:

@@ -97,6 +97,14 @@ def span_of(bounds: Bounds) -> float | None:
     return high - low if math.isfinite(high - low) else None
 
 
+def own_bounds(method: Any, limits: Any, arrays: list[NDArray[Any]]) -> Any:
+    """The bounds of an attack; where none were asked for, the limits of what the model takes, if the inputs keep them."""
+    if limits is None or method.bounds != getattr(type(method), "bounds", limits):  # the default
+        return method.bounds
+    low, high = ends(limits)
+    return limits if all(a.min() >= low and a.max() <= high for a in arrays) else method.bounds
+
+
 def settle_bounds(bounds: Any, arrays: list[NDArray[Any]]) -> Bounds:
     """The bounds of the inputs' values: as given, or ("auto") 0–255 for bytes and colour floats like them, 0–1 for floats
     within it, and none for everything else: normalised images, waveforms, spectrograms with negative values.

@@ -32,10 +32,11 @@ class CarliniWagner:
     variant "paper" is δ ← clip(δ − step · sign); "authors" is what the published code does (Praher et al. 2021): the sign is
     fed to Adam with `step` as its learning rate.
 
-    The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha 15, and
-    no magnitude below 0). The papers move a whole song with one δ, as `attacks.song.attack_song` does; here every input has its
-    own. It misleads as every gradient attack does: see PGD. The first success is taken, so the change is small, not smallest: a
-    larger alpha succeeds sooner with a larger change.
+    Where no `bounds` are given, magnitudes of a cut front end stay at or above 0; bounds=(-1, None) lets them go below, as the
+    papers do. The defaults are those for waveforms; `SPECTROGRAM` has those for spectrograms (epsilon 0.1, step 0.0005, alpha
+    15, and no magnitude below 0). The papers move a whole song with one δ, as `attacks.song.attack_song` does; here every
+    input has its own. It misleads as every gradient attack does: see PGD. The first success is taken, so the change is small,
+    not smallest: a larger alpha succeeds sooner with a larger change.
     """
 
     seeks_truth: ClassVar[bool] = False

@@ -146,6 +146,13 @@ class Attacked:
         return self._each(lambda o: o.margin, np.nan, np.float64)
 
     @property
+    def at_floor(self) -> Floats | None:
+        """Share of each input's numbers that were moved down to the least allowed one; None where there is none."""
+        floor = ends(self.bounds)[0]
+        shares = self._each(lambda o: float(np.mean((o.adversarial <= floor) & (o.clean > floor))), np.nan, np.float64)
+        return shares if np.isfinite(floor) else None
+
+    @property
     def linf(self) -> Floats:
         """Largest change of a number."""
         return self._each(lambda o: o.linf, np.nan, np.float64)
@@ -191,6 +198,8 @@ class Attacked:
             return {"input": index, "success": False, "error": f"{type(error).__name__}: {error}"}
         numbers = {name: _plain(getattr(o, name)) for name in (
             "iterations", "margin", "linf", "l2", "relative_linf", "relative_l2", "epsilon", "within")}
+        if self.at_floor is not None:
+            numbers["at_floor"] = float(self.at_floor[index])
         return {"input": index, "success": o.success, "before": self.class_name(o.clean_label),
                 "after": self.class_name(o.label), "target": self.class_name(o.target), "target_index": o.target,
                 "clean_label": o.clean_label, "label": o.label, "score_before": float(o.clean_scores[o.clean_label]),
@@ -284,7 +293,10 @@ class Attacked:
         allowed = sorted({f"{o.epsilon:.4g}" for o in done})
         bounds = "no bounds" if self.bounds is None else "bounds {:g} to {:g}".format(*ends(self.bounds))
         held = "held" if all(o.within for o in done) else f"broken by {sum(not o.within for o in done)}"
-        return f"epsilon {' / '.join(allowed)} and {bounds} {held}"
+        low, high = ends(self.bounds)
+        floor = "" if self.at_floor is None or np.isfinite(high) else (
+            f"; {np.nanmedian(self.at_floor):.1%} of the values brought down to {low:g}")
+        return f"epsilon {' / '.join(allowed)} and {bounds} {held}{floor}"
 
     def _each(self, of: Callable[[Outcome], Any], missing: Any, dtype: Any) -> NDArray[Any]:
         return np.array([missing if o is None else of(o) for o in self.outcomes], dtype=dtype)

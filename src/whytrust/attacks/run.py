@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whytrust.attacks import prepare
-from whytrust.attacks.ball import Bounds, check_whole, norms, settle_bounds, span_of
+from whytrust.attacks.ball import Bounds, check_whole, norms, own_bounds, settle_bounds, span_of
 from whytrust.attacks.engine import Found, Item, Method, OnCalls, Pursuit, batch_size_for, reached
 from whytrust.attacks.result import Attacked, Outcome
 from whytrust.checked import CheckedModel, DifferentiableModel
@@ -50,7 +50,8 @@ class _Work:
         given = prepare.arrays(inputs, self.errors)
         n = len(given)
         known = prepare.settle_ids(ids, n)
-        bounds = settle_bounds(self.method.bounds, [a for a in given if a is not None])
+        arrays = [a for a in given if a is not None]
+        bounds = settle_bounds(own_bounds(self.method, getattr(self.model.function, "limits", None), arrays), arrays)
         clean: dict[int, Floats] = {}
         for i, array in enumerate(given):
             if array is not None:

@@ -25,6 +25,7 @@ from whytrust.domains.audio_reading import SUFFIXES as SUFFIXES
 from whytrust.domains.audio_reading import as_heard as as_heard
 from whytrust.domains.audio_reading import as_type, checked, fitting, level, whole_rate
 from whytrust.domains.audio_reading import read as read
+from whytrust.domains.audio_reading import seconds as seconds
 from whytrust.domains.audio_reading import without_channels as without_channels
 from whytrust.domains.audio_segments import asked, bin_heights, of_wave, superpixels
 from whytrust.domains.dials import Loudness

@@ -9,7 +9,7 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
@@ -25,7 +25,8 @@ Bins = Literal["quartile", "decile"] | Mapping[Any, Any] | None
 
 PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
 MOST_VALUES = 20_000
-"""Up to so many distinct values of a column are all drawn; of more, as many are drawn that leave the mean of each bin exact."""
+"""Up to so many distinct values of a column are told one by one. Of more, so many stand for all of them, and leave the mean of
+each bin exact. As long as the training data are there, draws are from every value; these are what is saved."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Column:
     maxs: tuple[float, ...] = ()  # the edges, then the column's greatest value
     mean: float = 0.0
     sd: float = 1.0
+    thinned: bool = False  # do the atoms stand for more values than they are?
+    values: Any = field(default=None, compare=False, repr=False)  # then: all of them, sorted; None in saved statistics
 
     def __getstate__(self) -> dict[str, Any]:
         """What the column is; what was worked out from it can be worked out again."""
@@ -196,14 +199,15 @@ def fit_numbers(raw: RawColumn, rule: Any) -> Column:
     ends = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
     bins = [values[start:end] for start, end in pairwise(ends)]
     where, shares = _atoms(values, ends)
-    total = len(values) + raw.absent
+    total, thinned = len(values) + raw.absent, bool(len(where) <= np.count_nonzero(values[1:] != values[:-1]))
     atoms, chances = originals[where].tolist(), (shares / total).tolist()
     states = np.searchsorted(edges, values[where]).tolist()
     if raw.absent:
         atoms, chances, states = [*atoms, None], [*chances, raw.absent / total], [*states, len(bins)]
     return Column(raw.label, "continuous" if rule is None else "binned", raw.storage, tuple(atoms), tuple(chances),
                   tuple(states), edges, tuple(_moments(b)[0] for b in bins), tuple(_moments(b)[1] for b in bins),
-                  (float(values[0]), *edges), (*edges, float(values[-1])), _moments(values)[0], _moments(values)[1] or 1.0)
+                  (float(values[0]), *edges), (*edges, float(values[-1])), _moments(values)[0], _moments(values)[1] or 1.0,
+                  thinned, originals if thinned else None)
 
 
 def _moments(values: Floats) -> tuple[float, float]:

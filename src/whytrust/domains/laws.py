@@ -7,8 +7,8 @@ zero given that, so that taking off what they explain leaves the weights' meanin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -68,13 +68,26 @@ class Atoms:
     states: NDArray[np.intp]
     array: Any  # the values as the model gets them
     choose: Chooser
+    plain: Sequence[Any] = ()  # the training values
+    every: Any = None  # all training values, sorted, where these only stand for them
+
+    def some(self, column: Column, place: Floats) -> Atoms:
+        """The training values that these numbers choose, one each; missing ones are last in the order of values."""
+        there = 1 - column.chances[-1] if column.atoms[-1] is None else 1.0
+        missing, last = place >= there, len(self.every) - 1
+        chosen = self.every[np.minimum(place / there * len(self.every), last).astype(np.intp)]
+        numbers = np.where(missing, np.nan, chosen.astype(np.float64))
+        states = np.where(missing, len(column.edges) + 1, np.searchsorted(column.edges, numbers))
+        plain = [None if gone else value for gone, value in zip(missing.tolist(), chosen.tolist(), strict=True)]
+        return Atoms(numbers, np.full(len(place), 1 / len(place)), states, column.storage.array(plain), self.choose, plain)
 
     @classmethod
     def from_training(cls, column: Column) -> Atoms:
         """Values that occur in training."""
         return _once(column, "training", lambda: cls(
             np.array([np.nan if atom is None or not column.numeric else float(atom) for atom in column.atoms]),
-            np.array(column.chances), np.array(column.states), column.storage.array(column.atoms), Chooser.by(column.chances)))
+            np.array(column.chances), np.array(column.states), column.storage.array(column.atoms), Chooser.by(column.chances),
+            column.atoms, column.values))
 
     @classmethod
     def from_normals(cls, column: Column) -> Atoms:
@@ -126,6 +139,13 @@ class AtomLaw:
     own: int
     value: Any
     atoms: Atoms
+    known: Atoms | None = None  # where the atoms are values that were drawn of very many: those that stand for all of them
+
+    def draw(self, place: Floats) -> tuple[AtomLaw, NDArray[np.intp]]:
+        """The atoms that these numbers, uniform in [0, 1), choose, and the law that has them: of very many values any one."""
+        if self.atoms.every is None:
+            return self, self.atoms.choose(place)
+        return replace(self, atoms=self.atoms.some(self.column, place), known=self.atoms), np.arange(len(place))
 
     @property
     def origin(self) -> float:
@@ -163,28 +183,40 @@ class AtomLaw:
         """The training values as the model gets them, then the row's own value."""
         storage = self.column.storage
         if storage.dtype == "object" or storage.frame:
-            return storage.array([*self.column.atoms, self.value])
+            return storage.array([*self.atoms.plain, self.value])
         return np.concatenate([self.atoms.array, storage.array([self.value])])
 
     def _fully(self) -> Floats:
-        numbers, chances, states = self.atoms.numbers, self.atoms.chances, self.atoms.states
+        known = self.known or self.atoms
         if self.column.kind == "continuous":
-            return np.empty((0, len(states)))
-        frequencies = np.maximum(np.bincount(states, chances), 1e-300)
-        means = np.bincount(states, chances * np.nan_to_num(numbers)) / frequencies
-        deviations, mine = np.nan_to_num(numbers - means[states]) / self.column.sd, states == self.own
-        inside = [part for part in (deviations * mine, deviations * ~mine) if np.abs(part).max() > NO_VARIATION]
-        return np.vstack([_state_controls(self.column, self.own)[:, states], *inside])
+            return np.empty((0, len(self.atoms.states)))
+        frequencies = np.maximum(np.bincount(known.states, known.chances), 1e-300)
+        means = np.bincount(known.states, known.chances * np.nan_to_num(known.numbers)) / frequencies
+
+        def parts(atoms: Atoms) -> tuple[Floats, Floats]:
+            deviations, mine = np.nan_to_num(atoms.numbers - means[atoms.states]) / self.column.sd, atoms.states == self.own
+            return deviations * mine, deviations * ~mine
+
+        vary = [np.abs(part).max() > NO_VARIATION for part in parts(known)]  # for all draws the same columns
+        inside = [part for part, varies in zip(parts(self.atoms), vary, strict=True) if varies]
+        return np.vstack([_state_controls(self.column, self.own)[:, self.atoms.states], *inside])
 
     def _briefly(self) -> NDArray[np.float32]:
-        numbers, chances = self.atoms.numbers, self.atoms.chances
+        known = self.known or self.atoms
         if not self.column.numeric or self.column.kind == "continuous":
             return self._fully().astype(np.float32)
-        mine, there = self.atoms.states == self.own, ~np.isnan(numbers)
-        sides = [np.where(side, numbers - np.average(numbers[side], weights=chances[side]), 0.0) / self.column.sd
-                 for side in (mine & there, ~mine & there) if chances[side].sum() > 0]
-        varying = [side for side in sides if np.abs(side).max() > NO_VARIATION]
-        return np.array(varying, np.float32).reshape(-1, len(numbers))
+
+        def sides(atoms: Atoms) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+            mine, there = atoms.states == self.own, ~np.isnan(atoms.numbers)
+            return mine & there, ~mine & there
+
+        found = []
+        for side, drawn in zip(sides(known), sides(self.atoms), strict=True):
+            if known.chances[side].sum() > 0:
+                mean = np.average(known.numbers[side], weights=known.chances[side])
+                if np.abs(np.where(side, known.numbers - mean, 0.0) / self.column.sd).max() > NO_VARIATION:
+                    found.append(np.where(drawn, self.atoms.numbers - mean, 0.0) / self.column.sd)
+        return np.array(found, np.float32).reshape(-1, len(self.atoms.numbers))
 
 
 def _once(holder: Any, what: str, work_out: Callable[[], R]) -> R:

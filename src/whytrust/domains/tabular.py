@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whytrust import files
 from whytrust.core import Batch, Draws, Floats, Masks, check_baseline, check_masks, generator, need, pool_labels
 from whytrust.domains import kept
-from whytrust.domains.columns import Bins, Column, as_array, default_names, fit_categories, fit_numbers, read_table
+from whytrust.domains.columns import MOST_VALUES, Bins, Column, as_array, default_names, fit_categories, fit_numbers, read_table
 from whytrust.domains.laws import AtomLaw, Atoms
 from whytrust.domains.storage import Storage
 from whytrust.domains.vectors import RowVectors
@@ -93,7 +93,10 @@ class TableStatistics:
                 if not isinstance(value, str | int | float | None):
                     raise TypeError(f"column {column.name!r} must hold text, numbers or booleans to be written as JSON, "
                                     f"got {type(value).__name__} {value!r}; pickle the statistics instead")
-        return {"kind": "table statistics", "version": 1, "columns": [asdict(column) for column in self.columns],
+        columns = [asdict(replace(column, values=None)) for column in self.columns]
+        for plain in columns:
+            del plain["values"]
+        return {"kind": "table statistics", "version": 1, "columns": columns,
                 "frame": self.frame, "dtype": self.dtype}
 
     @classmethod
@@ -206,6 +209,13 @@ class TableParts:
         return (f"The local model sets missing values to the column's mean ({', '.join(means)}); the model itself gets them as "
                 f"missing.{own}",) if means else ()
 
+    @property
+    def value_notes(self) -> tuple[str, ...]:
+        """Which columns are drawn from some of their training values only, for the others are no longer there."""
+        some = [c.name for c in self.statistics.columns if c.thinned and c.values is None and self.values == "training"]
+        return (f"these statistics come from a file, which keeps {MOST_VALUES:,} values of a column at most: what the others "
+                f"of {', '.join(some[:3])}{', …' if len(some) > 3 else ''} would change is not in the ±",) if some else ()
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by what it was made from."""
         return type(self), (self.row, self.statistics, self.values)
@@ -217,11 +227,13 @@ class TableParts:
         if masks.all():
             return self.statistics.batch([c.storage.array([value] * len(masks))
                                           for c, value in zip(self.statistics.columns, self.row, strict=True)])
-        codes = []
+        laws, codes = [], []
         for law, shown, place in zip(self._training, masks.T, places, strict=True):
+            law, drawn = (law, None) if shown.all() else law.draw(place)
             own = np.full(len(masks), len(law.atoms.chances))
-            codes.append(own if shown.all() else np.where(shown, own, law.atoms.choose(place)))
-        return _Rows(self.statistics, self._training, codes)(slice(None))
+            laws.append(law)
+            codes.append(own if drawn is None else np.where(shown, own, drawn))
+        return _Rows(self.statistics, tuple(laws), codes)(slice(None))
 
     @cached_property
     def _training(self) -> tuple[AtomLaw, ...]:
@@ -254,8 +266,8 @@ class TableParts:
         if baseline == "training":
             return self
         if baseline == "noise":
-            drawn = [law.atoms.choose(rng.random(1)) for law in self._training]
-            return self.over([law.array_of(one).tolist()[0] for law, one in zip(self._training, drawn, strict=True)])
+            drawn = [law.draw(rng.random(1)) for law in self._training]
+            return self.over([law.array_of(one).tolist()[0] for law, one in drawn])
         pairs = zip(self.typical, self.statistics.columns, strict=True)
         return self.over([column.held(0) if baseline == "zeros" and column.numeric else value for value, column in pairs])
 
@@ -297,33 +309,34 @@ class TableParts:
     def draw(self, n: int, rng: np.random.Generator) -> Draws:
         """n rows, every column drawn by itself."""
         places = rng.random((len(self.names), n))
-        return self._draws([law.atoms.choose(place) for law, place in zip(self._laws, places, strict=True)])
+        laws, drawn = zip(*(law.draw(place) for law, place in zip(self._laws, places, strict=True)), strict=True)
+        return self._draws(laws, drawn)
 
     def support(self, limit: int) -> Draws | None:
         """Every row that can be drawn, where each column has finitely many values and there are at most `limit` rows."""
-        if self.values == "normal" and any(column.numeric for column in self.statistics.columns):
+        if any(column.thinned or (self.values == "normal" and column.numeric) for column in self.statistics.columns):
             return None
         sizes = [len(law.atoms.chances) for law in self._laws]
         if math.prod(sizes) > limit:
             return None
         codes = tuple(np.indices(sizes).reshape(len(sizes), -1))
         chances = np.prod([law.atoms.chances[code] for law, code in zip(self._laws, codes, strict=True)], axis=0)
-        return self._draws(codes, chances / chances.sum())
+        return self._draws(self._laws, codes, chances / chances.sum())
 
-    def _draws(self, drawn: Sequence[NDArray[np.intp]], chances: Floats | None = None) -> Draws:
+    def _draws(self, laws: Sequence[AtomLaw], drawn: Sequence[NDArray[np.intp]], chances: Floats | None = None) -> Draws:
         # Many controls are only ever weighed roughly: two a column do, and half the bytes take half the time.
         brief = sum(law.complete for law in self._laws) > MANY_CONTROLS
-        tables = [law.controls(brief) for law in self._laws]
+        tables = [law.controls(brief) for law in laws]
         widths = [len(table) for table in tables]
         controls, ends = np.empty((sum(widths), len(drawn[0])), np.float32 if brief else np.float64), np.cumsum(widths)
         design = np.empty((len(drawn), len(drawn[0])))
-        for j, (law, table, one) in enumerate(zip(self._laws, tables, drawn, strict=True)):
+        for j, (law, table, one) in enumerate(zip(laws, tables, drawn, strict=True)):
             design[j] = law.seen(one)
             table.take(one, axis=1, out=controls[ends[j] - widths[j]:ends[j]], mode="clip")
         design = np.ascontiguousarray(design.T)
         owner = np.repeat(np.arange(len(widths)), widths)
-        origin = np.array([law.origin for law in self._laws])
-        rows = _Rows(self.statistics, self._laws, [one.astype(np.int32) for one in drawn])  # kept as long as the draws are
+        origin = np.array([law.origin for law in laws])
+        rows = _Rows(self.statistics, tuple(laws), [one.astype(np.int32) for one in drawn])  # kept as long as the draws are
         return Draws(design, rows, origin, controls.T if len(controls) else None, owner, brief, chances)
 
 
