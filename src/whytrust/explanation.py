@@ -16,7 +16,7 @@ from whytrust import files, legible, neighbours, saved, views
 from whytrust.checked import CheckedModel
 from whytrust.core import Floats, Sense, View
 from whytrust.pictures import page, plots, shown
-from whytrust.question import ROUNDED_SINGLE, Question
+from whytrust.question import Question
 
 FORMAT = 2
 WORDS: dict[Sense, str] = {"signed": "signed scores", "size": "sizes without a sign", "for": "what speaks for the target alone",
@@ -80,11 +80,13 @@ class Explanation:
             view = replace(view, conditions=view.columns)
         label = int(model.labels(original[None])[0]) if len(original) > 1 else None
         scores = np.asarray(scores, dtype=np.float64)
-        if method != "greedy" and _only_rounding(question, scores, more):  # greedy asks about few sets
-            scores, own = np.zeros(len(scores)), float(original[question.target])
+        in_logits = more.get("settings", {}).get("explains") == "logit"
+        asked = question.of_log_odds() if in_logits else question
+        if more.get("sense") != "nothing" and asked.only_rounding(scores):  # values that a user gives are left alone
+            scores, own = np.zeros(len(scores)), float(asked.original[asked.target])
             more |= {name: own for name in ("intercept", "local_prediction") if more.get(name) is not None}
             more |= {"standard_errors": None, "fidelity": None, "fidelity_fresh": None, "undecided": (), "rules": None,
-                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls)),)}
+                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls), in_logits),)}
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
                          *_by_threshold(model, original))
         if more.get("origin") is not None:
@@ -377,15 +379,6 @@ def save(explanations: Sequence[Explanation], path: str | os.PathLike[str], titl
     finally:
         writing.unlink(missing_ok=True)
     return target
-
-
-def _only_rounding(question: Question, scores: Floats, more: dict[str, Any]) -> bool:
-    """Are the scores nothing but rounding, since the model's score did not depend on what was hidden or changed?"""
-    if more.get("sense") == "nothing":
-        return False
-    scale = abs(float(question.original[question.target]))
-    small = bool((np.abs(scores) <= 10 * ROUNDED_SINGLE * scale).all())  # values that a user gives are left alone
-    return small and question.memory.seen.constant(question.target)
 
 
 def _by_threshold(model: CheckedModel, scores: Floats) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whytrust.batches import default_batch, one_batch
 from whytrust.checked import CheckedModel
@@ -24,6 +25,8 @@ BLOCK = 1 << 22
 """Bytes of inputs that are composed at once where batches are smaller."""
 ROUNDED, ROUNDED_SINGLE = 1e-12, 1e-6
 """Scores that differ by no more than this share of them differ by rounding: of a model in double, and in single precision."""
+FINE = 2.0**-28
+"""What is left of 1 beside a score nearer to 1 than this fits into single precision, whatever the model counts in."""
 _NOTHING = np.empty((0, 0))
 _UNUSED = generator(0)
 """For parts that draw nothing."""
@@ -60,7 +63,8 @@ class Range:
     least: Floats = field(default_factory=lambda: np.empty(0))
     greatest: Floats = field(default_factory=lambda: np.empty(0))
     asked: int = 0
-    single: bool = True  # is every score a number that float32 can hold?
+    single: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))  # can float32 hold every score?
+    shares: bool = True  # do the scores of two classes add up to 1?
     whole: bool = True  # is every score a whole number?
 
     def add(self, scores: Floats) -> None:
@@ -73,7 +77,9 @@ class Range:
         self.greatest = high if first else np.maximum(self.greatest, high)
         self.asked = len(scores) + (0 if first else self.asked)
         with np.errstate(over="ignore"):
-            self.single = self.single and bool((scores.astype(np.float32) == scores).all(axis=0).any())
+            single = (scores.astype(np.float32) == scores).all(axis=0)
+        self.single = single if first else self.single & single
+        self.shares = self.shares and scores.shape[1:] == (2,) and bool((np.abs(scores.sum(axis=1) - 1) < 1e-15).all())
         self.whole = self.whole and bool((scores == np.rint(scores)).all())
 
     def constant(self, target: int) -> bool:
@@ -81,7 +87,12 @@ class Range:
         if self.asked < 2:
             return False
         low, high = float(self.least[target]), float(self.greatest[target])
-        return high - low <= (ROUNDED_SINGLE if self.single and not self.whole else ROUNDED) * max(abs(low), abs(high))
+        single = bool(self.single[target]) or (self.shares and bool(self.single[1 - target]) and high < 1 - FINE)
+        return high - low <= (ROUNDED_SINGLE if single and not self.whole else ROUNDED) * max(abs(low), abs(high))
+
+    def beyond(self, target: int, limit: float) -> bool:
+        """Did the score of this class come to ± `limit`?"""
+        return self.asked > 0 and bool(max(-self.least[target], self.greatest[target]) >= limit)
 
 
 @dataclass
@@ -173,6 +184,20 @@ class Question:
         memory.learn([_whole(self.d), *(keys[i] for i in hidden)],
                      np.vstack([original[None, list(memory.watched)], self.memory.answers[hidden]]))
         return replace(self, parts=parts, memory=memory)
+
+    def only_rounding(self, changes: Floats) -> bool:
+        """Are these changes of the target's score nothing but rounding, since it was the same whenever the model was asked?"""
+        small = np.abs(changes) <= 10 * ROUNDED_SINGLE * abs(float(self.original[self.target]))
+        return bool(small.all()) and self.memory.seen.constant(self.target)
+
+    def unmoved(self, changes: Floats, rng: np.random.Generator) -> bool:
+        """The same, where hiding every part does not change the score either.
+
+        For methods that hide few parts at once: parts that stand in for each other move the score only together.
+        """
+        if self.only_rounding(changes):
+            self.score(np.zeros((1, self.d), dtype=bool), rng)
+        return self.only_rounding(changes)
 
     def calls_beside(self, other: Question) -> int:
         """Model calls of this question and of the other, which may be the same."""

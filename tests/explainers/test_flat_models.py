@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import whytrust as wt
+from whytrust.explainers.greedy import Greedy
 
 SENTENCE = "The model's score does not depend on these parts"
 RNG = np.random.default_rng(0)
@@ -103,3 +104,59 @@ def test_the_lime_package_s_rounding_is_left_out_too():
     e = wt.explain(noisy, rows[0], method=explainer, background=rows)
     assert not e.scores.any()
     assert any(SENTENCE in note for note in e.notes)
+
+
+@pytest.mark.parametrize("method", ["occlusion", "greedy"])
+def test_parts_that_stand_in_for_each_other_are_not_called_independent(method):
+    options = {"method": Greedy(features=2)} if method == "greedy" else {"method": method}
+    e = wt.explain(lambda texts: np.array([float("good" in t or "great" in t) for t in texts]), "a good and great film", **options)
+    assert not e.scores.any()
+    assert not any(SENTENCE in note for note in e.notes)
+    assert any("stand in for each other" in note for note in e.notes)
+
+
+def test_greedy_says_so_too_where_every_part_may_go():
+    e = wt.explain(noisy, "a warm and clever film", method="greedy")
+    assert not e.scores.any()
+    assert sum(note.startswith(SENTENCE) for note in e.notes) == 1
+
+
+@pytest.mark.parametrize("methods", ["lime", "kernel_shap", "occlusion"])
+def test_a_sure_model_in_double_precision_is_saturated_and_not_independent(methods):
+    """1 − p next to p ≈ 1 fits into single precision, whatever the model counts in."""
+    def sure(rows):
+        q = 1 / (1 + np.exp(23 + 3 * rows[:, 0] - 2 * rows[:, 1]))
+        return np.column_stack([q, 1 - q])
+
+    rows = np.random.default_rng(1).normal([0.2, -0.5, 0], 0.05, size=(50, 3))
+    e = wt.explain(sure, rows[0], background=rows, method=methods, target=1)
+    assert not any(SENTENCE in note for note in e.notes)
+    assert any("saturated" in note for note in e.notes)
+
+
+def test_a_constant_column_beside_a_large_score_says_nothing_of_its_precision():
+    e = wt.explain(lambda texts: np.column_stack([np.zeros(len(texts)), [1e6 + 0.3 * ("warm" in t) for t in texts]]), "a warm film")
+    assert dict(zip(e.names, e.scores, strict=True))["warm"] == pytest.approx(0.3, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ["lime", "kernel_shap", "occlusion"])
+def test_log_odds_that_were_cut_throughout_are_not_drawn(method):
+    def sure(rows):
+        p = 1 / (1 + np.exp(-(30 + 3 * rows[:, 0])))
+        return np.column_stack([1 - p, p])
+
+    rows = np.random.default_rng(1).normal(scale=0.05, size=(50, 3))
+    e = wt.explain(sure, rows[0], background=rows, method=method, target=1, explains="logit")
+    assert not e.scores.any()
+    assert any("too sure" in note for note in e.notes)
+    assert "e-1" not in str(e).replace("1e-09", "")
+
+
+def test_log_odds_that_were_cut_for_some_are_noted():
+    def sure(texts):
+        p = np.float32(1) / (1 + np.exp(-(np.float32(16) + np.array([3.0 * ("warm" in t) for t in texts], np.float32))))
+        return np.column_stack([1 - p, p])
+
+    e = wt.explain(sure, "a warm film", method="occlusion", target=1, explains="logit")
+    assert e.scores.any()
+    assert any("were cut" in note for note in e.notes)

@@ -65,7 +65,8 @@ class Greedy:
             # Asked even where it decides nothing: a reader wants to know whether the removed parts are enough.
             flipped = flipped or (decides is True and not self._stays(question, shown, score, rng))
         scores = np.zeros(question.d)
-        scores[path.removed] = path.falls
+        if not question.unmoved(path.falls, rng):
+            scores[path.removed] = path.falls
         return Explanation.of(
             question, "greedy", scores, selected=~shown, caution=CAUTION,
             notes=tuple(self._notes(question, path, decides, flipped)),

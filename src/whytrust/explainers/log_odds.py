@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from whytrust.core import Floats
+from whytrust.logits import CLIP
+from whytrust.logits import log_odds as _log_odds
 from whytrust.question import Question
 
 CERTAIN, SMALL = 0.999, 0.01
 """A probability this near to 0 or 1, of which no part has a larger score than SMALL, is said to be saturated."""
+MOST = float(_log_odds(np.array(1.0)))
+CUT = (f"Some probabilities were within {CLIP:g} of 0 or 1, where they say too little: their log-odds were cut to "
+       f"±{MOST:.1f}, and scores are too small, or too large, by what was cut. If the model has logits, explain those: "
+       "wt.model(…, output='logit').")
 
 
 def check_explains(explains: str) -> None:
@@ -33,10 +39,12 @@ def settings(explains: str) -> dict[str, str]:
 
 
 def saturated(question: Question, scores: Floats, explains: str) -> tuple[str, ...]:
-    """A note where a probability is so near to 0 or 1 that hiding parts hardly moves it."""
+    """A note where a probability is so near to 0 or 1 that hiding parts hardly moves it, or that its log-odds are cut."""
+    if explains == "logit":
+        return (CUT,) if question.of_log_odds().memory.seen.beyond(question.target, MOST) else ()
     original = question.original
     p, most = float(original[question.target]), float(np.abs(scores).max(initial=0.0))
-    if (explains == "logit" or not question.model.gives_probabilities(original) or 1 - CERTAIN < p < CERTAIN or most > SMALL):
+    if (not question.model.gives_probabilities(original) or 1 - CERTAIN < p < CERTAIN or most > SMALL):
         return ()
     return (f"The model is nearly certain (a probability of {p:.6g}), and no part has a score above {most:.1g}: a saturated "
             "probability hides what matters. Pass explains='logit' to explain its log-odds.",)

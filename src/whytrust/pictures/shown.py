@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, Sense, View
+from whytrust.logits import CLIP
 from whytrust.pictures import colours
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
@@ -181,15 +182,21 @@ SLOPE = ("A slope is what one standard deviation of the column adds to the local
 FLAT = "The model's score does not depend on these parts"
 
 
-def independent(score: float, calls: int) -> str:
+SURE = "The model is too sure to be explained by its log-odds"
+
+
+def independent(score: float, calls: int, in_logits: bool = False) -> str:
     """What is said in place of scores that are nothing but rounding."""
+    if in_logits and abs(score) > np.log(1 / CLIP) - 1:
+        return (f"{SURE}: its probability was within {CLIP:g} of {0 if score < 0 else 1} for all {calls:,} inputs that it "
+                "was asked about. If it has logits, explain those: wt.model(…, output='logit').")
     return (f"{FLAT}: it was {figures(score)}, but for rounding, for all {calls:,} inputs that the model was asked about. "
             "There is nothing to explain.")
 
 
 def flat(e: Shown) -> str | None:
     """The note that stands in place of the scores, where the model's score does not depend on the parts."""
-    return None if np.any(e.scores) else next((note for note in e.notes if note.startswith(FLAT)), None)
+    return None if np.any(e.scores) else next((note for note in e.notes if note.startswith((FLAT, SURE))), None)
 
 
 def slope(e: Shown, part: int) -> float | None:
