@@ -47,8 +47,8 @@ class SomeFailed(ValueError):
 
 
 def model(obj: Any, **options: Any) -> CheckedModel:
-    """Any model as one that whytrust can ask: a callable on a batch, a scikit-learn estimator or pipeline, a torch module, a
-    Hugging Face pipeline or (model, tokenizer), an ONNX file or session.
+    """Any model as one that whytrust can ask: a callable on a batch, a scikit-learn estimator or pipeline, an XGBoost or
+    LightGBM booster, a torch module, a Hugging Face pipeline or (model, tokenizer), an ONNX file or session.
 
     Options: classes (names of the outputs), threshold (one output or two classes: label 1 above it), output ("probability" or
     "logit": what the model returns; logits are turned into probabilities), layout ("NHWC" or "NCHW" for
@@ -80,8 +80,8 @@ def model(obj: Any, **options: Any) -> CheckedModel:
         return kind(obj, **{"name": getattr(obj, "__name__", type(obj).__name__).strip("<>"), **options})
     if hasattr(obj, "predict") and not isinstance(obj, type):
         raise TypeError(f"a model must be a callable on a batch, {type(obj).__name__} is none; pass its method, obj.predict")
-    raise TypeError("a model must be a callable on a batch, a scikit-learn estimator, a torch module, a Hugging Face pipeline "
-                    f"or (model, tokenizer), or an ONNX file or session, got {_what(obj)}")
+    raise TypeError("a model must be a callable on a batch, a scikit-learn estimator, an XGBoost or LightGBM booster, a torch "
+                    f"module, a Hugging Face pipeline or (model, tokenizer), or an ONNX file or session, got {_what(obj)}")
 
 
 def _refuse(options: dict[str, Any], what: str, advice: str) -> None:

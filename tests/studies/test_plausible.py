@@ -16,6 +16,7 @@ pytest.importorskip("skimage")
 pytest.importorskip("matplotlib")
 
 from whytrust import api  # noqa: E402
+from whytrust.cli import main  # noqa: E402
 from whytrust.core import generator  # noqa: E402
 from whytrust.domains.image import ImageParts, segment  # noqa: E402
 from whytrust.question import Question  # noqa: E402
@@ -234,6 +235,15 @@ def test_a_run_of_which_nothing_is_done_is_reported_too(run, tmp_path):
     assert {one["verdict"] for one in found["claims"]} == {"no data yet"}
     reproduce.plausible("all", None, 1.0, 2, NETS, nothing, 1, 0)
     assert not list((nothing / "figures").glob("*.png"))
+
+
+def test_a_run_is_not_reported_on_as_another_one(run, capsys):
+    words = ["reproduce", "plausible", "flips", "--out", str(run)]
+    for options, held in ((["--models", "tiny-a"], "--models tiny-a,tiny-b"), (["--few", "7"], "--few 2"),
+                          (["--protocol", "paper"], "--protocol usual")):
+        assert main([*words, *options]) == 2
+        assert f"{options[0]} {options[1]} is not what this run was made with, {held}" in capsys.readouterr().err
+    assert main([*words, "--models", ",".join(NETS), "--few", "2"]) in (0, 1)
 
 
 def test_an_experiment_is_told_by_itself(run):

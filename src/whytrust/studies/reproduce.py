@@ -33,33 +33,36 @@ FEW = 20
 EXPERIMENTS = ("all", "accuracy", "flips", "segments", "attack", "poolings", "curves", "recovery", "adversaries")
 
 
-def plausible(experiment: str, data: str | None, scale: float, few: int | None, models: Sequence[str], out: str | Path,
-              jobs: engine.Jobs, seed: int, protocol: str = "usual") -> Path:
+def plausible(experiment: str, data: str | None, scale: float, few: int | None, models: Sequence[str] | None, out: str | Path,
+              jobs: engine.Jobs, seed: int, protocol: str | None = None) -> Path:
     """Run the study, or go on with it, and write its tables (tables.md) and figures beside it; the run's folder comes back.
 
     Without data nothing is run: tables and figures are made from what the folder holds. Whatever the experiment, the whole
     study is run, for its parts share their adversaries; the experiment says which figures are drawn. `few` images have what
-    takes longest: 20 of them unless said, and all by the paper's protocol.
+    takes longest: 20 of them unless said, and all by the paper's protocol. Models are EfficientNet-Lite0 to 2 unless said.
     """
     _check(experiment)
-    if protocol not in study.PROTOCOLS:
+    if protocol not in (None, *study.PROTOCOLS):
         raise ValueError(f"protocol must be one of {', '.join(study.PROTOCOLS)}, got {protocol!r}"
-                         f"{near(protocol, study.PROTOCOLS)}")
+                         f"{near(str(protocol), study.PROTOCOLS)}")
     need("matplotlib.figure", "report")  # before hours of work, not after
     folder = Path(out)
     if data is not None:
         if few is not None and (isinstance(few, bool) or not isinstance(few, int) or few < 0):
             raise ValueError(f"few must be a whole number >= 0, got {few!r}; recovery is tried on the first so many images")
+        models = MODELS if models is None else models
         for name in models:
             architecture(name)
         images = study.imagenet_folder(data, scale)
         few = (len(images.items) if protocol == "paper" else FEW) if few is None else few
         named = tuple(full_name(name) for name in models)
-        asked = study.PlausibleStudy(named, images, few=few, seed=seed, protocol=protocol)
+        asked = study.PlausibleStudy(named, images, few=few, seed=seed, protocol=protocol or "usual")
         engine.run(asked, folder, jobs, label="reproducing")
     elif not is_reproduction(folder):
         raise ValueError(f"--data must name a folder of ImageNet images, for {folder} holds no run of this study to report on")
     store = Store.open(folder)
+    if data is None:
+        _check_held(store.manifest["spec"], models, few, protocol)
     figures.draw(findings(store), store, folder / "figures", experiment)
     (folder / "tables.md").write_text(report(folder), encoding="utf-8")
     return folder
@@ -84,6 +87,17 @@ def _check(experiment: str) -> None:
     if experiment not in EXPERIMENTS:
         raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {experiment!r}"
                          f"{near(experiment, EXPERIMENTS)}")
+
+
+def _check_held(spec: Mapping[str, Any], models: Sequence[str] | None, few: int | None, protocol: str | None) -> None:
+    """Refuse to report on a run that is another one than was asked for."""
+    named = None if models is None else [full_name(name) for name in models]
+    for option, asked, held in (("models", named, spec["models"]), ("few", few, spec["few"]),
+                                ("protocol", protocol, spec.get("protocol", "usual"))):
+        if asked is not None and asked != held:
+            said, there = (",".join(one) if isinstance(one, list) else one for one in (asked, held))
+            raise ValueError(f"--{option} {said} is not what this run was made with, --{option} {there}; leave it out to tell "
+                             "of this run, or name --data and another folder (--out) to make another run")
 
 
 # --- what a run holds -------------------------------------------------------------------------------------------------
