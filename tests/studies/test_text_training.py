@@ -19,10 +19,11 @@ from whytrust.swapping.constraints import NoRepeat
 
 SAME = Synonyms({"good": ["fine"], "bad": ["poor"]})
 RULES = (NoRepeat(),)
-# "fine" and "poor" are never trained on; "shot" alone speaks a little for "no", so that without "good" the label is "no".
+# "fine" and "poor" are never trained on; "shot" and "dull" speak for "no", so that without "good" or "fine" the label is "no".
 THINGS = ("film", "plot", "cast", "score", "scene", "story")
-TEXTS = [f"a {word} {thing}" for thing in THINGS for word in ("good", "bad")] + [f"a shot {thing}" for thing in THINGS]
-LABELS = ["yes", "no"] * 6 + ["no"] * 6
+TEXTS = [f"a {word} {thing}" for thing in THINGS for word in ("good", "bad")]
+TEXTS += [f"a {word} {thing}" for thing in THINGS for word in ("shot", "dull")]
+LABELS = ["yes", "no"] * 6 + ["no"] * 12
 HELD_OUT = ([f"the {word} {thing} here" for thing in THINGS for word in ("good", "bad")], ["yes", "no"] * 6)
 
 
@@ -56,7 +57,7 @@ def test_the_twin_is_trained_on_the_texts_and_on_what_flipped_under_its_true_lab
 def test_the_facts_say_how_much_more_robust_it_is(pair):
     facts = pair.facts
     assert {name: facts["training"][name] for name in ("tried", "attacked", "flipped", "held", "wrong", "skipped")} == {
-        "tried": 18, "attacked": 18, "flipped": 6, "held": 12, "wrong": 0, "skipped": 0}
+        "tried": 24, "attacked": 24, "flipped": 6, "held": 18, "wrong": 0, "skipped": 0}
     assert (facts["plain"]["flip_rate"]["value"], facts["twin"]["flip_rate"]["value"]) == (0.5, 0)
     assert facts["difference"]["flip_rate"]["value"] == -0.5
     assert facts["difference"]["flip_rate"]["p"] < 0.05
@@ -64,7 +65,7 @@ def test_the_facts_say_how_much_more_robust_it_is(pair):
     assert facts["difference"]["under_attack"]["value"] == 0.5
     assert facts["plain"]["swapped"] == 0.25  # one word of four
     assert facts["twin"]["swapped"] is None
-    assert "18 of 18 training texts were tried" in str(pair)
+    assert "24 of 24 training texts were tried" in str(pair)
     assert "| labels that flip | 50.0 [25, 75] n 12 | 0.0 [0, 24] n 12 | −50.0" in str(pair)
     json.dumps(facts)
 
@@ -86,13 +87,13 @@ def test_any_function_of_texts_and_labels_can_train():
         return pipeline().fit(texts, labels)
 
     pair = adversarial(train, TEXTS, LABELS, SAME, RULES, attacked=None)
-    assert seen == [(18, 18), (24, 24)]
+    assert seen == [(24, 24), (30, 30)]
     assert "difference" not in pair.facts
 
 
 def test_labels_of_one_class_are_refused():
     with pytest.raises(ValueError, match="two classes or more"):
-        adversarial(pipeline(), TEXTS, ["yes"] * 18, SAME, RULES)
+        adversarial(pipeline(), TEXTS, ["yes"] * len(TEXTS), SAME, RULES)
 
 
 def test_flips_are_compared_on_texts_that_both_have_right():

@@ -67,7 +67,7 @@ class BlindControls:
     """The blind controls of inputs that are explained together; what lies where from one input to another is kept."""
 
     explained: Mapping[str, Explained]
-    _kept: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    _kept: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def of(self, case: str, parts: LayeredParts, shown: Mapping[str, Floats], others: Sequence[str]) -> Controls:
         """Every blind control of one input, whose parts may show something else by now, but are cut as they were.
@@ -94,8 +94,8 @@ class BlindControls:
                 scores = {donors[i]: scores[donors[i]] for i in alike}
                 found[f"same answer words:{name}"] = [self._mean(_same_word, scores, case, this)]
             if len(donors) > 1:
-                found[f"imitation:{name}"] = [self._imitation(case, this, donors, name)]
-                found[f"curved imitation:{name}"] = [self._imitation(case, this, donors, name, curved=True)]
+                linear, curved = self._imitations(case, this, donors, name)
+                found |= {f"imitation:{name}": [linear], f"curved imitation:{name}": [curved]}
             means.append(np.mean([_standard(scores) for scores in laid], axis=0))
         if means:
             found["prior"] = [np.mean(means, axis=0)]
@@ -116,22 +116,21 @@ class BlindControls:
         one = self.explained.get(case)
         return None if one is None or name not in one.answers else one.answers[name].target
 
-    def _imitation(self, case: str, this: Explained, donors: Sequence[str], name: str, curved: bool = False) -> Floats:
+    def _imitations(self, case: str, this: Explained, donors: Sequence[str], name: str) -> tuple[Floats, Floats]:
         """What the explainer would say if it knew no more than place, words and what can be read off an input.
 
         Ridge regression, on the other inputs, of the ranks of its scores: on what can be read off a part, and on the mean of
         what that leaves unexplained at the same place, and of the same word, in the inputs that are left. So a sum of blind
-        rankings imitates itself.
+        rankings imitates itself. The second one has squares and products too.
         """
         ranks = {donor: self.explained[donor].ranks[name] for donor in donors}
         weights = _ridge([self.explained[donor].features for donor in donors], [ranks[donor] for donor in donors])
         left = {donor: ranks[donor] - self.explained[donor].features @ weights for donor in donors}
         known = [self._known(donor, self.explained[donor], {other: left[other] for other in donors if other != donor})
                  for donor in donors]
-        own, wanted = self._known(case, this, left), [ranks[donor] for donor in donors]
-        if curved:
-            own, known = _curved(own, len(this.shown)), [_curved(one, len(this.shown)) for one in known]
-        return np.asarray(own @ _ridge(known, wanted))
+        own, wanted, values = self._known(case, this, left), [ranks[donor] for donor in donors], len(this.shown)
+        bent = _ridge([_curved(one, values) for one in known], wanted)
+        return np.asarray(own @ _ridge(known, wanted)), np.asarray(_curved(own, values) @ bent)
 
     def _known(self, case: str, this: Explained, left: Mapping[str, Floats]) -> Floats:
         """(d, features): all that is known of each part of an input without its explanation."""
@@ -150,18 +149,15 @@ class BlindControls:
 
     def _overlap(self, how: Callable[[Explained, Explained], Overlaps], case: str, this: Explained) -> sparse.csr_array:
         """(d, parts of all explained inputs): how much each part of this input overlaps with each of theirs."""
-        changed = isinstance(this.parts, TextParts) and this is not self.explained.get(case)
-        key = ("overlap", how.__name__, case)
-        if changed or key not in self._kept:
+        key = ("overlap", how.__name__, this if isinstance(this.parts, TextParts) else case)  # swaps move the places of words
+        if key not in self._kept:
             sizes = [len(one.parts.names) for one in self.explained.values()]
             starts = np.cumsum([0, *sizes])
             every = [how(one, this) for one in self.explained.values()]
             rows, values = (np.concatenate([overlaps[i] for overlaps in every]) for i in (0, 2))
             columns = np.concatenate([start + found for start, (_, found, _) in zip(starts, every, strict=False)])
-            found = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=(len(this.parts.names), starts[-1])))
-            if changed:
-                return found
-            self._kept[key] = found
+            self._kept[key] = sparse.csr_array(sparse.coo_array((values, (rows, columns)),
+                                                                shape=(len(this.parts.names), starts[-1])))
         return self._kept[key]
 
 
