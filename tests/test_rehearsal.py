@@ -80,6 +80,25 @@ def test_a_dry_run_reckons_with_blind_controls():
     assert auditing.estimate(study(box, block=4), clock=Clock(box.now))["calls"] == pytest.approx(calls, rel=0.1)
 
 
+def test_a_dry_run_uses_as_many_threads_as_the_run():
+    torch = pytest.importorskip("torch")
+    used = set()
+
+    class Counting(PlantedCause):
+        def __call__(self, batch):
+            used.add(torch.get_num_threads())
+            return super().__call__(batch)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        auditing.estimate(study(Counting(GRID == 5), explainers=["occlusion"]))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert used == {1}
+
+
 def test_jobs_share_the_time():
     box = Slow()
     one, two = (auditing.estimate(study(box), jobs, Clock(box.now)) for jobs in (1, 2))

@@ -74,7 +74,7 @@ def estimate(study: AuditStudy, jobs: engine.Jobs = 1, clock: Clock | None = Non
     clock, tried = clock or Clock(), sum(item.source == items[0].source for item in items) if study.by_source else 1
     rehearsed = replace(study, explainers={name: Rehearsed(one, clock) for name, one in study.explainers.items()},
                         model=slowed(study.model, clock), attacked=slowed(study.attacked, clock), rehearsed=True)
-    with Progress("estimating") as progress:
+    with Progress("estimating") as progress, engine.single_threaded():  # as in a run: two threads take another time than one
         while True:
             attack = Watched(study.adversaries, clock)
             some = replace(rehearsed, data=replace(study.data, items=tuple(items[:tried])), adversaries=attack)
