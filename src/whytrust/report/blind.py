@@ -23,7 +23,7 @@ def said(control: str) -> str:
     if kind == "same answer words":
         return f"{explainer}'s scores of the same words in other texts with the same answer"
     if kind in ("imitation", "curved imitation"):
-        return f"a {'curved' if kind != 'imitation' else 'linear'} blind model's imitation of {explainer}"
+        return f"a {'curved' if kind != 'imitation' else 'linear'} imitation of {explainer}"
     return SAID.get(control, control)
 
 
@@ -31,4 +31,4 @@ def blind_words(guesses: Sequence[str | None], kind: str) -> str:
     """What the best blind guess of a run is; of two, where the halves of the run choose differently, both."""
     names = [said(name) for name, _ in Counter(name for name in guesses if name).most_common(2)]
     inputs = {"text": "texts", "tabular": "rows"}.get(kind, "inputs")
-    return f"the best guess without knowing the cause: {' or '.join(names)}".replace("other inputs", f"other {inputs}")
+    return f"the best guess that never asks the model: {' or '.join(names)}".replace("other inputs", f"other {inputs}")

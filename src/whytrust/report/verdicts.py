@@ -244,17 +244,24 @@ def _rule(findings: Findings) -> Markup:
     if findings.get("kind") == "text":
         return tag("p", "The dot is the share of texts whose answer turned when words were swapped only where the explainer’s "
                         "best words are; the bar is its 95% range. Random draws words, blind is the best guess by rankings "
-                        "that cannot know the cause, magnitude is told which words were swapped and takes those, and the "
+                        "that never ask the model, magnitude is told which words were swapped and takes those, and the "
                         "oracle is the best choice that was found." + by, class_="aside")
     return tag("p", "The dot is the share of inputs whose answer turned when only the explainer’s best parts of the attack’s "
                     "change were laid over the untouched input; the bar is its 95% range. Random draws parts, blind is the "
-                    "best guess by rankings that cannot know the cause, magnitude takes the parts that were changed most, and "
+                    "best guess by rankings that never ask the model, magnitude takes the parts that were changed most, and "
                     "the oracle is the best choice that was found." + by, class_="aside")
+
+
+GUESSES = ("a ranking of an input's parts that does not ask the model about this input: the explainer's own scores of other "
+           "inputs, the mean of all explainers there, what the input itself shows (nearness to the centre, size, edges, "
+           "loudness, rare words, …), and imitations, which predict the explainer's scores from all of these by a linear "
+           "model, or by one with squares and products (curved).")
 
 
 def _meanings(findings: Findings) -> Markup:
     items = [tag("li", badge(kind, None), " ", kind.rule) for kind in kinds_of(findings).values()]
     items.append(tag("li", tag("span", "⚠", class_="badge unstable"), " ", UNSTABLE))
+    items.append(tag("li", tag("b", "blind guess"), ": ", GUESSES))
     about = [tag("li", tag("b", name), ": ", str(measure.get("about")))
              for name, measure in (findings.get("measures") or {}).items() if measure.get("about") and ":" not in name]
     return tag("details", tag("summary", "What the words mean"), tag("ul", *items, *about, class_="rules"))
