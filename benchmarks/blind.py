@@ -3,10 +3,10 @@
 The audits are simulated, in four domains. Parts (segments of pictures and spectrograms, words, columns), blind controls,
 measures and verdicts are those of real audits; what each part does to the label is planted. Half of that effect can be guessed,
 from the place and from what the input shows without its model; the other half belongs to this input alone. The label flips when
-the parts that are laid over the clean input have a planted share of the whole effect. Seven explainers are blind by
+the parts that are laid over the clean input have a planted share of the whole effect. Eight explainers are blind by
 construction, three know the cause, two of them with noise.
 
-    .venv/bin/python -m benchmarks.blind [--audits 406] [--inputs 100] [--domains …] [--explainers …]
+    .venv/bin/python -m benchmarks.blind [--audits 408] [--inputs 100] [--domains …] [--explainers …]
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ BANK, BLOCK, DRAWS, SIDE = 600, 16, 10, 24
 KEPT = (1, 3, 5)
 WORDS = [f"{a}{b}" for a in ("re", "un", "over", "mis", "", "out", "de") for b in
          ("a", "turn", "take", "do", "lead", "state", "consider", "place", "run", "mark", "standing", "it")]
-BLIND = ("centre", "fixed map", "edges", "size", "another input's", "mean", "sum")
+BLIND = ("centre", "fixed map", "edges", "size", "another input's", "mean", "sum", "product")
 """What a domain has of these: in texts "edges" are rare words, "size" is length, "centre" is the beginning; in rows all
-three are how unusual a value is. "sum" adds a fixed map to all that can be read off the input, weighted by chance."""
+three are how unusual a value is. "sum" adds a fixed map to all that can be read off the input, weighted by chance; "product"
+multiplies the map by that sum."""
 SOUND = {"truth": 0.0, "nearly the truth": 0.35, "noisy truth": 0.7}
 """Explainers that know the cause, with noise of this deviation: correlations of 1, .94 and .82 with the truth."""
 
@@ -134,8 +135,9 @@ def explained(kind: str, cases: list[Planted], fixed: Floats, rng: np.random.Gen
         elif kind == "fixed map":
             scores = placed(one.parts, fixed)
             map_ = fixed if one.parts.domain in ("image", "audio") else None
-        elif kind == "sum":
-            scores = weights @ np.array([standard(values) for values in (placed(one.parts, fixed), *shown.values())])
+        elif kind in ("sum", "product"):
+            summed = [standard(values) for values in (placed(one.parts, fixed), *shown.values())]
+            scores = weights @ np.array(summed) if kind == "sum" else summed[0] * (weights[1:] @ np.array(summed[1:]))
         elif kind in ("another input's", "mean"):
             near = [cases[(i + step) % len(cases)] for step in range(7, 8 if kind != "mean" else 30)]
             scores = np.mean([standard(laid_over(_said(o.seen["noisy truth"]), o.parts, one.parts)) for o in near], axis=0)
@@ -192,7 +194,7 @@ def audited(cases: list[Planted], kind: str, rng: np.random.Generator) -> verdic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--audits", type=int, default=406, help="of blind explainers, a domain")
+    parser.add_argument("--audits", type=int, default=408, help="of blind explainers, a domain")
     parser.add_argument("--inputs", type=int, default=100, help="of an audit")
     parser.add_argument("--domains", nargs="*", default=DOMAINS)
     parser.add_argument("--explainers", nargs="*", default=(*BLIND, *SOUND))

@@ -56,6 +56,25 @@ def test_a_lead_below_the_margin_over_a_blind_guess_is_none_however_certain():
     assert judged(difference(0.05), FOUND, difference(0.2), FOUND, NOT_FOUND).kind == "better_than_magnitude"
 
 
+def test_where_a_guess_leaves_little_to_be_found_half_of_that_is_a_lead():
+    """A guess that names one of two places is as good as the truth from the second part on: the truth leads by .01 and no more."""
+    small, certain = replace(difference(0.01, error=0.001), p=1e-9), Adjusted({"x": FOUND}, {}, {"x": NOT_FOUND})
+    guesses = {"x": {"centre": small, "blind": small}}
+    for left, kind in ((0.01, "better_than_blind"), (0.02, "better_than_blind"), (0.03, "undecided"), (0.0, "undecided"), (-0.01, "undecided")):
+        assert judge(Compared({"x": difference(0.5)}, {}, guesses, {"x": left}), "x", certain).kind == kind
+    assert judge(Compared({"x": difference(0.5)}, {}, guesses), "x", certain).kind == "undecided"
+
+
+def test_the_guess_that_is_spoken_of_is_the_one_that_decides():
+    small, clear = difference(0.02, error=0.0001), replace(difference(0.2, error=0.05), p=0.001)
+    small = replace(small, p=1e-9)
+    assert Compared({"x": clear}, blind={"x": {"centre": clear, "blind": small}}).closest("x") == ("blind", small)  # the lead is too small
+    sure, barely = (replace(difference(value), p=p) for value, p in ((0.06, 1e-9), (0.2, 0.04)))
+    assert Compared({"x": sure}, blind={"x": {"centre": barely, "blind": sure}}).closest("x") == ("centre", barely)  # hardest to beat
+    below = difference(-0.1)
+    assert Compared({"x": below}, blind={"x": {"blind": difference(-0.3)}}).closest("x") == ("random", below)
+
+
 def test_without_blind_controls_nothing_is_called_better_than_a_blind_guess():
     found = judged(difference(0.1), FOUND, difference(0.1), FOUND, blind=False)
     assert (found.kind, found.words) == ("better_than_random", "better than random")
@@ -66,7 +85,7 @@ def test_every_blind_control_must_be_beaten():
     wins, even, loses = (replace(difference(value), p=p) for value, p in ((0.2, 1e-6), (0.01, 0.4), (-0.2, 1e-6)))
     for guess in (even, loses):
         compared = Compared({"x": wins}, blind={"x": {"centre": wins, "edges": guess, "blind": wins}})
-        assert compared.nearest("x") == ("edges", guess)
+        assert compared.closest("x") == ("edges", guess)
         assert not table({"flip": compared})["flip"]["x"].kind.startswith("better")
     assert table({"flip": Compared({"x": wins}, blind={"x": {"centre": wins, "blind": wins}})})["flip"]["x"].kind == "better_than_blind"
     # Whatever it does against controls, what is below random is worse.

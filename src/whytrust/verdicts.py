@@ -44,6 +44,7 @@ class Compared:
     random: Mapping[str, Difference]
     magnitude: Mapping[str, Difference] = field(default_factory=dict)
     blind: Mapping[str, Mapping[str, Difference]] = field(default_factory=dict)  # explainer -> control -> difference
+    left: Mapping[str, float] = field(default_factory=dict)  # explainer -> how far the oracle is above the best blind control
 
     def __post_init__(self) -> None:
         """An explainer that is compared with anything is compared with random."""
@@ -51,26 +52,36 @@ class Compared:
             if extra := set(rows) - set(self.random):
                 raise ValueError(f"explainers compared with {what} must be compared with random too, got {sorted(extra)} alone")
 
-    def nearest(self, name: str) -> tuple[str, Difference]:
-        """The guess that an explainer is hardest to tell from, or below which it lies: random, or a blind control."""
-        every = {"random": self.random[name], **self.blind.get(name, {})}
-        return max(every.items(), key=lambda item: (_p_above(item[1]), -item[1].value))
+    def margin(self, name: str) -> float:
+        """The least lead over a blind guess that is one: .05, or half of what the guess leaves to be found, if that is less."""
+        left = self.left.get(name, 1.0)
+        return min(MARGIN, left / 2) if left > 0 else MARGIN
 
     def p_guess(self, name: str) -> float:
         """The p of "worse than random" where an explainer lies below random, else of "better than every blind guess".
 
         Each of the guesses must be beaten, so the largest p counts, and no choice among them needs a correction.
         """
-        guess, difference = self.decisive(name)
-        return difference.p if difference.value < 0 and guess == "random" else _p_above(difference)
+        random = self.random[name]
+        return random.p if random.value < 0 else max(_p_above(one) for one in (random, *self.blind.get(name, {}).values()))
 
-    def decisive(self, name: str) -> tuple[str, Difference]:
-        """The guess that `p_guess` is about: random for an explainer below it, else the one that is hardest to beat."""
-        return ("random", self.random[name]) if self.random[name].value < 0 else self.nearest(name)
+    def closest(self, name: str) -> tuple[str, Difference]:
+        """The guess that a verdict speaks of: random for an explainer below it; else the one with the smallest lead, where that
+        is less than the margin; else the one that is hardest to beat."""
+        guesses = {"random": self.random[name], **self.blind.get(name, {})}
+        if self.random[name].value < 0:
+            return "random", self.random[name]
+        if self.lead(name) < self.margin(name):
+            return min(guesses.items(), key=lambda item: item[1].value)
+        return max(guesses.items(), key=lambda item: (_p_above(item[1]), -item[1].value))
 
     def lead(self, name: str) -> float:
         """How far an explainer is ahead of the best blind control; of random where there is none."""
         return min(difference.value for difference in (self.blind.get(name) or {"": self.random[name]}).values())
+
+    def p_no_better(self, name: str) -> float:
+        """The p of "ahead of the best blind control by the margin or more"."""
+        return no_better(self.best_guess(name), self.margin(name))
 
     def best_guess(self, name: str) -> Difference:
         """The difference to the best blind control; to random where there is none."""
@@ -100,7 +111,7 @@ def adjusted(measures: Mapping[str, Compared]) -> dict[str, Adjusted]:
              for name in compared.random]
     tests += [(measure, "magnitude", name, difference.p) for measure, compared in measures.items()
               for name, difference in compared.magnitude.items()]
-    none = [(measure, "no_better", name, no_better(compared.best_guess(name))) for measure, compared in measures.items()
+    none = [(measure, "no_better", name, compared.p_no_better(name)) for measure, compared in measures.items()
             for name in compared.random]
     found: dict[str, dict[str, dict[str, float]]] = {m: {"guess": {}, "magnitude": {}, "no_better": {}} for m in measures}
     for family in (tests, none):
@@ -120,8 +131,8 @@ def table(measures: Mapping[str, Compared]) -> dict[str, dict[str, Verdict]]:
 def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) -> Verdict:
     """The verdict on one explainer by one measure, from p-values that are adjusted already.
 
-    A lead of less than .05 over a blind guess is none, however certain: a blind explainer beats an imperfect imitation of
-    itself by a little. It is "no better" where the lead is shown to be so small, else undecided. A small lead over random
+    A lead of less than the margin over a blind guess is none, however certain: a blind explainer beats an imperfect imitation
+    of itself by a little. It is "no better" where the lead is shown to be so small, else undecided. A small lead over random
     alone is one, and the words add "by less than .05". Without a comparison with magnitude the words do not mention it.
     `tests` is how many were adjusted for, and counts in `needed`.
     """
@@ -142,7 +153,7 @@ def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) 
         return verdict("better_than_random", f"better than random{small}{lower}")
     if small:
         return verdict("no_better", f"no better than {'a blind guess' if compared.blind.get(name) else 'random'}{lower}")
-    certain = certain and compared.lead(name) >= MARGIN
+    certain = certain and compared.lead(name) >= compared.margin(name)
     if certain and above:
         return verdict("better_than_magnitude", "better than magnitude")
     if certain:
@@ -227,13 +238,13 @@ def _undecided(compared: Compared, name: str, tests: int) -> Verdict:
     between the two; then as many as tell one as large as that seen from 0, or from the margin, whichever is easier, or as many
     as show that one as small as that seen is none. Where none of these is more than were seen, no number is given.
     """
-    guess, difference = compared.nearest(name)
+    (guess, difference), margin = compared.closest(name), compared.margin(name)
     n, size = difference.n, abs(difference.value)
     against = "" if guess in ("random", BEST) else f" against {guess.partition(':')[0]}"
     if difference.freedom <= 0:
         return Verdict("undecided", f"undecided: n = {n}, too few to say how many are needed", n)
-    to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in (MARGIN, max(size, MARGIN - size))]
-    for cases in (*to_tell, needed_to_equate(difference, tests)):
+    to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in (margin, max(size, margin - size))]
+    for cases in (*to_tell, needed_to_equate(difference, tests, margin)):
         told = _two_digits(cases)
         if told > n:
             return Verdict("undecided", f"undecided: n = {n}, about {told:,} needed{against}", n, told)

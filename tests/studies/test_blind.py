@@ -135,13 +135,13 @@ def said(scores, target=0):
     return SimpleNamespace(scores=scores, map=None, settings={}, target=target)
 
 
-def imitated(make, score, control="imitation"):
+def imitated(make, score, control="imitation", target=lambda case: 0):
     """The mean rank correlation of an explainer's scores with their imitation, over 16 inputs."""
     explained = {}
     for case in range(16):
         parts = make(case)
         shown = read_off(parts, generator(0), {})
-        explained[str(case)] = Explained(parts, shown, {"x": said(score(case, parts, shown))})
+        explained[str(case)] = Explained(parts, shown, {"x": said(score(case, parts, shown), target(case))})
     made = BlindControls(explained)
     found = {case: made.of(case, one.parts, one.shown, [other for other in explained if other != case]) for case, one in explained.items()}
     return np.mean([spearmanr(found[case][f"{control}:x"][0], one.answers["x"].scores).statistic for case, one in explained.items()])
@@ -166,6 +166,16 @@ def test_a_curved_function_of_what_an_input_shows_is_imitated_too(make):
         return -np.abs(standard(next(one for one in shown.values() if np.ptp(one) > 0)))
 
     assert imitated(make, neither_more_nor_less, "curved imitation") > 0.75
+
+
+@pytest.mark.parametrize("control", ["imitation", "curved imitation"])
+def test_a_fixed_map_times_what_an_input_shows_is_imitated_too(control):
+    """The sign of a column times how high its value is: at no place does it say the same in every input."""
+    def times(case, parts, shown):
+        return fixed(parts) * standard(shown["high"])
+
+    assert imitated(row, times, control) > 0.75
+    assert imitated(row, lambda case, *rest: (1 - 2 * (case % 2)) * times(case, *rest), control, lambda case: case % 2) > 0.7
 
 
 def test_a_map_or_a_list_of_words_for_each_answer_is_its_own_control():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-SAID = {"random": "random", "blind": "the best blind guess", "prior": "the mean of all explainers over other inputs",
+SAID = {"random": "random", "blind": "the blind guess", "prior": "the mean of all explainers over other inputs",
         "centre": "parts near the centre first", "size": "large parts first", "edges": "sharp edges first",
         "loud": "loud parts first", "early": "early words first", "long": "long words first", "rare": "rare words first",
         "bright": "bright parts first", "unusual": "unusual values first", "high": "high values first"}
@@ -31,4 +31,5 @@ def blind_words(guesses: Sequence[str | None], kind: str) -> str:
     """What the best blind guess of a run is; of two, where the halves of the run choose differently, both."""
     names = [said(name) for name, _ in Counter(name for name in guesses if name).most_common(2)]
     inputs = {"text": "texts", "tabular": "rows"}.get(kind, "inputs")
-    return f"the best guess that never asks the model: {' or '.join(names)}".replace("other inputs", f"other {inputs}")
+    return (f"a guess that never asks the model, the best on the other half of the {inputs}: "
+            + " or ".join(names).replace("other inputs", f"other {inputs}"))

@@ -239,10 +239,14 @@ def compared(measured: Measured, tried: Outcomes, names: Sequence[str]) -> verdi
     """Every difference that the verdict by one measure rests on; a metric refuses what it cannot judge."""
     there = [name for name in names if name in measured.values]
     rivals = there if measured.rival and "magnitude" in measured.values else []
+    controls = {n: controls for n in there if (controls := measured.controls_of(n))}
+    left = {n: measured.values["oracle"] - measured.values["blind"] + 0 * measured.values[n]
+            for n in controls if "oracle" in measured.values}
     return verdicts.Compared(
         {n: _against(measured, tried, n, "random") for n in there},
         {n: _against(measured, tried, n, "magnitude") for n in rivals},
-        {n: {c: _against(measured, tried, n, c) for c in controls} for n in there if (controls := measured.controls_of(n))})
+        {n: {c: _against(measured, tried, n, c) for c in some} for n, some in controls.items()},
+        {n: float(np.nanmean(values)) for n, values in left.items() if not np.isnan(values).all()})
 
 
 def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plain:
@@ -254,13 +258,13 @@ def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plai
     return {"about": _worded(tried, measured.about), "rates": {name: _plain(rate) for name, rate in rates.items()},
             "blind": {name: _plain(rate) for name, rate in blind.items()},
             "against_random": {n: _plain(one) for n, one in found.random.items()},
-            "against_guess": {n: _guess(*found.decisive(n)) for n in found.random},
+            "against_guess": {n: _guess(*found.closest(n)) for n in found.random},
             "against_magnitude": {n: _plain(one) for n, one in found.magnitude.items()},
             "normalised": {n: _normalised(values, n) for n in found.random}}
 
 
 def _guess(control: str, difference: stats.Difference) -> Plain:
-    """The guess, random or blind, that decides whether an explainer is better than every guess, or worse than random."""
+    """The guess, random or blind, that the verdict speaks of."""
     return {"guess": control, **_plain(difference)}
 
 
@@ -321,7 +325,7 @@ def _why(name: str, flip: Plain, tried: Outcomes) -> str:
     where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
     changed = "the swapped ones" if _kind(tried.cases[0]) == "text" else "the most changed"
     guessed = known_mean(_answered(values, name, "blind")[1]) if "blind" in values else math.nan
-    guess = f", the best blind guess in {guessed:.0%}" if "blind" in values else ""
+    guess = f", a blind guess in {guessed:.0%}" if "blind" in values else ""
     return (f"Its parts flip the label in {own:.0%} of tries, random ones in {random:.0%}{guess}, {changed} in "
             f"{magnitude:.0%}{where}; against {said(found['guess'])} {found['value']:+.3f} ({found['low']:+.3f} to "
             f"{found['high']:+.3f}).")

@@ -99,9 +99,12 @@ def _parsed(text: str, tried: Outcomes) -> tuple[str, str, str | float, int]:
     values = tried.measures[measure].values
     number = _number(than)
     for name in (who,) if number is not None else (who, than):
-        if name not in values and not (name == than and _column(tried.measures[measure], who, name) is not None):
-            shown = measure.partition(":")[0]
-            raise ValueError(f"{shown} of {who} was measured beside {', '.join(values)}, got {name!r}{near(name, values)}")
+        beside = name == than and _column(tried.measures[measure], who, name) is not None
+        if name in values or name in tried.explainers or beside:
+            continue
+        blind = [f"blind:{kind}" for kind in dict.fromkeys(one.partition(":")[0] for one in tried.measures[measure].blind)]
+        known = [*values, *blind] if name == than else list(values)
+        raise ValueError(f"{measure.partition(':')[0]} was measured of {', '.join(known)}, got {name!r}{near(name, known)}")
     return who, measure, than if number is None else number, 1 if match["sign"] == ">" else -1
 
 
@@ -129,15 +132,17 @@ def _difference(tried: Outcomes, who: str, measure: str, than: str | float,
     "> blind" asks what a verdict asks: is the explainer above random and each blind control, and by more than the margin?
     """
     one = tried.measures[measure]
-    if than == "blind" and sign > 0 and who in tried.explainers and one.controls_of(who):
+    if than == "blind" and sign > 0 and who in one.values and who in tried.explainers and one.controls_of(who):
         beside = compared(one, tried, [who])
-        none = stats.no_better(beside.best_guess(who))
-        return beside.decisive(who)[1], 1.0 if none <= stats.LEVEL else beside.p_guess(who), none
-    other = one.values[who] * 0 + than if isinstance(than, float) else _column(one, who, than)
-    if than == "blind" and sign > 0 and who in tried.explainers:
-        other = one.values[who] * np.nan
+        small = beside.random[who].value >= 0 and beside.lead(who) < beside.margin(who)
+        return beside.closest(who)[1], 1.0 if small else beside.p_guess(who), beside.p_no_better(who)
+    unknown = np.full(len(tried.cases), np.nan)  # of an explainer that explained none
+    own = one.values.get(who, unknown)
+    other = own * 0 + than if isinstance(than, float) else _column(one, who, than)
+    if other is None or (than == "blind" and sign > 0 and who in tried.explainers):
+        other = unknown
     chance = one.chance if "random" in (who, than) else None
-    found = stats.paired(one.values[who], other, tried.shared, grain=one.grain, chance=chance)
+    found = stats.paired(own, other, tried.shared, grain=one.grain, chance=chance)
     return found, found.p, stats.equivalent(found)
 
 
@@ -150,7 +155,9 @@ def _settled(text: str, found: stats.Difference, p: float, same: float, sign: in
     if p <= stats.LEVEL:
         return Required(text, FAILS, f"does not hold, the other way round: {told}")
     if same <= stats.LEVEL:
-        return Required(text, FAILS, f"does not hold, no difference within ± {stats.MARGIN:g}: {told}")
+        none = (f"shown to be less than {stats.MARGIN:g} above the best blind guess, or half of what that leaves to be found"
+                if sign > 0 and text.endswith("blind") else f"no difference within ± {stats.MARGIN:g}")
+        return Required(text, FAILS, f"does not hold, {none}: {told}")
     more = f", about {stats.needed(found):,} cases needed" if found.freedom > 0 and stats.needed(found) > found.n else ""
     return Required(text, UNDECIDED, f"undecided: {told}{more}")
 

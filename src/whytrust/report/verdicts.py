@@ -243,13 +243,13 @@ def _rule(findings: Findings) -> Markup:
     by = f" The verdict rests on {listed}." if admitted else ""
     if findings.get("kind") == "text":
         return tag("p", "The dot is the share of texts whose answer turned when words were swapped only where the explainer’s "
-                        "best words are; the bar is its 95% range. Random draws words, blind is the best guess by rankings "
-                        "that never ask the model, magnitude is told which words were swapped and takes those, and the "
-                        "oracle is the best choice that was found." + by, class_="aside")
+                        "best words are; the bar is its 95% range. Random draws words, blind is a guess that never asks the "
+                        "model, the best one on the other half of the texts, magnitude is told which words were swapped and "
+                        "takes those, and the oracle is the best choice that was found." + by, class_="aside")
     return tag("p", "The dot is the share of inputs whose answer turned when only the explainer’s best parts of the attack’s "
-                    "change were laid over the untouched input; the bar is its 95% range. Random draws parts, blind is the "
-                    "best guess by rankings that never ask the model, magnitude takes the parts that were changed most, and "
-                    "the oracle is the best choice that was found." + by, class_="aside")
+                    "change were laid over the untouched input; the bar is its 95% range. Random draws parts, blind is a guess "
+                    "that never asks the model, the best one on the other half of the inputs, magnitude takes the parts that "
+                    "were changed most, and the oracle is the best choice that was found." + by, class_="aside")
 
 
 GUESSES = ("a ranking of an input's parts that does not ask the model about this input: the explainer's own scores of other "

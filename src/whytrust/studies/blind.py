@@ -126,18 +126,38 @@ class BlindControls:
         ranks = {donor: self.explained[donor].ranks[name] for donor in donors}
         weights = _ridge([self.explained[donor].features for donor in donors], [ranks[donor] for donor in donors])
         left = {donor: ranks[donor] - self.explained[donor].features @ weights for donor in donors}
-        known = [self._known(donor, self.explained[donor], {other: left[other] for other in donors if other != donor})
+        known = [self._known(donor, self.explained[donor], {other: left[other] for other in donors if other != donor}, name)
                  for donor in donors]
-        own, wanted, values = self._known(case, this, left), [ranks[donor] for donor in donors], len(this.shown)
-        bent = _ridge([_curved(one, values) for one in known], wanted)
-        return np.asarray(own @ _ridge(known, wanted)), np.asarray(_curved(own, values) @ bent)
+        own, wanted, straight = self._known(case, this, left, name), [ranks[donor] for donor in donors], -self._bent(this)
+        bent = _ridge([_curved(one, straight) for one in known], wanted)
+        return np.asarray(own @ _ridge(known, wanted)), np.asarray(_curved(own, straight) @ bent)
 
-    def _known(self, case: str, this: Explained, left: Mapping[str, Floats]) -> Floats:
-        """(d, features): all that is known of each part of an input without its explanation."""
-        columns = [self._mean(_same_place, left, case, this)]
+    def _known(self, case: str, this: Explained, left: Mapping[str, Floats], name: str) -> Floats:
+        """(d, features): all that is known of each part of an input without its explanation, the most telling last.
+
+        What the others leave unexplained at the same place, and of the same word; before that the values and ranks that can be
+        read off a part; before those, each of these ranks times what one unit of it adds at the same place in the others, and
+        in those with the same answer: a fixed map times what an input shows is blind too.
+        """
+        answer = self._answer(case, name)
+        alike = {other: values for other, values in left.items() if self._answer(other, name) == answer}
+        columns = [*self._slopes(left, case, this), *self._slopes(alike, case, this), *this.features.T,
+                   self._mean(_same_place, left, case, this)]
         if isinstance(this.parts, TextParts):
             columns.append(self._mean(_same_word, left, case, this))
-        return np.column_stack([this.features, *columns])
+        return np.column_stack(columns)
+
+    def _bent(self, this: Explained) -> int:
+        """How many columns of `_known`, the last ones, have squares and products in the curved imitation."""
+        return len(this.shown) + 1 + isinstance(this.parts, TextParts)
+
+    def _slopes(self, values: Mapping[str, Floats], case: str, this: Explained) -> Floats:
+        """(what can be read off, d): each rank times what one unit of it adds to the values at the same place."""
+        overlap, shown = self._overlap(_same_place, case, this), len(this.shown)
+        every = [(values.get(other), one.features[:, shown:]) for other, one in self.explained.items()]
+        both = np.vstack([features * (0 if own is None else own[:, None]) for own, features in every])
+        squares = np.vstack([features**2 * (own is not None) for own, features in every])
+        return np.asarray((this.features[:, shown:] * (overlap @ both) / (overlap @ squares + 0.5)).T)
 
     def _mean(self, how: Callable[[Explained, Explained], Overlaps], values: Mapping[str, Floats], case: str,
               this: Explained) -> Floats:
@@ -174,9 +194,9 @@ def _features(shown: Mapping[str, Floats]) -> Floats:
     return np.column_stack([_standard(column) for column in (*shown.values(), *map(rankdata, shown.values()))])
 
 
-def _curved(known: Floats, values: int) -> Floats:
-    """The columns, a constant, and the squares and products of all columns but the first ones, which are values."""
-    bent = known[:, values:]
+def _curved(known: Floats, start: int) -> Floats:
+    """The columns, a constant, and the squares and products of those from `start` on."""
+    bent = known[:, start:]
     first, second = np.triu_indices(bent.shape[1])
     return np.column_stack([known, np.ones(len(known)), bent[:, first] * bent[:, second]])
 
