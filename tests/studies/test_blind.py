@@ -81,6 +81,35 @@ def test_a_gate_cannot_tell_where_blind_controls_are_not_known(monkeypatch):
     assert gates.check(found.store, ["occlusion.flip > blind"])[0].code == gates.UNDECIDED
 
 
+def test_the_truth_wins_where_a_guess_names_two_places_and_one_of_them_is_the_cause():
+    """The guess turns every label with its second part, so that the truth leads by little over all k, and by half at one part."""
+    def two(question, rng):
+        return Explanation.of(question, "two", np.isin(np.arange(16), [5, 6]) + np.arange(16) * 1e-6)
+
+    found = wt.audit(MARKED, list(MarkedCause(GRID).inputs(100, among=(5, 6))), {"occlusion": {}, "two": two}, "grid:4x4", ATTACK, "flip", fill=0.0)
+    best = found.findings["measures"]["flip"]["blind"]["shuffled:two"]["value"]
+    assert 0.95 < best < found.findings["measures"]["flip"]["rates"]["occlusion"]["value"]
+    assert found.verdicts()["occlusion"] == "better than magnitude"
+    assert not found.verdicts()["two"].startswith("better")
+    assert [one.code for one in gates.check(found.store, ["occlusion.flip > blind"])] == [gates.HOLDS]
+    assert gates.check(found.store, ["two.flip > blind"])[0].code != gates.HOLDS
+
+
+def test_a_gate_fails_with_the_words_of_the_verdict_and_names_what_there_is():
+    def backwards(question, rng):
+        return Explanation.of(question, "backwards", np.arange(16) * -1.0 - 100 * np.isin(np.arange(16), [5, 6, 9, 10]))
+
+    found = wt.audit(MARKED, list(MarkedCause(GRID).inputs(80, among=(5, 6, 9, 10))), {"backwards": backwards, "middle": middle}, "grid:4x4", ATTACK, "flip", fill=0.0)
+    assert "the other way round: difference -" in gates.check(found.store, ["backwards.flip > blind"])[0].words
+    no_better = gates.check(found.store, ["middle.flip > blind"])[0]
+    assert (no_better.code, found.verdicts()["middle"]) == (gates.FAILS, "no better than a blind guess")
+    assert "shown to be less than 0.05 above the best blind guess" in no_better.words
+    with pytest.raises(ValueError, match=r"got 'midle'; did you mean 'middle'"):
+        gates.check(found.store, ["midle.flip > random"])
+    with pytest.raises(ValueError, match=r"blind:shuffled, .*got 'blind:sise'; did you mean 'blind:size'"):
+        gates.check(found.store, ["middle.flip > blind:sise"])
+
+
 # --- which controls count ---------------------------------------------------------------------------------------------
 
 
