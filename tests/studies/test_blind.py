@@ -104,9 +104,9 @@ def test_a_gate_fails_with_the_words_of_the_verdict_and_names_what_there_is():
     no_better = gates.check(found.store, ["middle.flip > blind"])[0]
     assert (no_better.code, found.verdicts()["middle"]) == (gates.FAILS, "no better than a blind guess")
     assert "shown to be less than 0.05 above the best blind guess" in no_better.words
-    with pytest.raises(ValueError, match=r"got 'midle'; did you mean 'middle'"):
+    with pytest.raises(ValueError, match=r"got 'midle' \(did you mean 'middle'\?\)"):
         gates.check(found.store, ["midle.flip > random"])
-    with pytest.raises(ValueError, match=r"blind:shuffled, .*got 'blind:sise'; did you mean 'blind:size'"):
+    with pytest.raises(ValueError, match=r"blind:shuffled, .*got 'blind:sise' \(did you mean 'blind:size'\?\)"):
         gates.check(found.store, ["middle.flip > blind:sise"])
 
 
