@@ -82,6 +82,7 @@ class Cut:
     layer: str = ""
     seen: tuple[int, ...] = ()  # the shape of what the net itself is given for the input
     channels: int = 0  # the axis of `values` that has the channels of a feature map
+    grid: tuple[int, int, int] | None = None  # of a transformer's tokens: height, width, tokens before the first place
 
 
 @dataclass(frozen=True)

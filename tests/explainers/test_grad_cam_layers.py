@@ -228,6 +228,101 @@ def test_a_named_layer_of_tokens_is_laid_out_too():
     assert GradCam("mix").layer == "mix"
 
 
+class Attending(nn.Module):
+    """Two blocks of attention over 16 tokens of places, and tokens of none joined to them as `how` says."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.p, self.head = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 4)
+        self.b = nn.ModuleList([nn.TransformerEncoderLayer(8, 2, 16, batch_first=how != "tokens first") for _ in range(2)])
+        self.cls = nn.Parameter(torch.randn(1, 1, 8))
+        self.register_buffer("fixed", torch.randn(1, 2, 8))
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x):
+        t, cls = self.p(x).flatten(2).transpose(1, 2), self.cls.expand(len(x), -1, -1)
+        fixed = self.fixed.expand(len(x), -1, -1)
+        if self.how == "tokens first":
+            t = self.norm(t).transpose(0, 1)
+        elif self.how == "padded":
+            t = nn.functional.pad(t, (0, 0, 0, 1)) + self.cls
+        else:
+            t = torch.cat({"first": [cls, t], "last": [t, cls], "fixed last": [t, fixed], "both": [fixed, t, cls],
+                           "middle": [t[:, :8], cls, t[:, 8:]]}[self.how], 1)
+        for block in self.b:
+            t = block(t)
+        return self.head(t.mean(0) if self.how == "tokens first" else t[:, 8 if self.how == "middle" else -("last" in self.how)])
+
+
+@pytest.mark.parametrize(("how", "first"), [("first", 1), ("last", 0), ("fixed last", 0), ("both", 2)])
+@pytest.mark.parametrize("layer", [None, "b.0"])
+def test_tokens_of_no_place_may_stand_at_either_end(how, first, layer):
+    net, kept = made(lambda: Attending(how)), []
+    handle = net.b[0].register_forward_hook(lambda _layer, _inputs, output: kept.append(output))
+    score = net(TENSOR)[0, 1]
+    handle.remove()
+    (slopes,) = torch.autograd.grad(score, kept[0])
+    values, slopes = (t.detach()[0, first:first + 16].T.reshape(8, 4, 4) for t in (kept[0], slopes))
+    cam = torch.relu(torch.tensordot(slopes.mean((1, 2)), values, 1))
+    found = explained(net, layer=layer)
+    assert found.settings["layer"] == "b.0"
+    assert cam.any()
+    np.testing.assert_allclose(found.map, enlarged(cam), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["middle", "padded"])
+def test_tokens_that_do_not_say_which_are_places_are_refused(how):
+    net = made(lambda: Attending(how))
+    with pytest.raises(ValueError, match=r"behind 'p', the last, attention still mixes.*which of them are places; name"):
+        explained(net)
+    with pytest.raises(ValueError, match=r"'b.0' gives \(17, 8\); tokens must form a grid .* torch.cat"):
+        explained(net, layer="b.0")
+
+
+def test_a_transformer_whose_tokens_come_before_the_inputs_is_refused():
+    net = made(lambda: Attending("tokens first"))
+    with pytest.raises(ValueError, match=r"behind 'norm', the last, attention still mixes.*layer=…, such as one of 'p', 'norm'"):
+        explained(net)
+    assert explained(net, layer="norm").settings["layer"] == "norm"
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_attention_that_pools_a_map_is_a_pooling(fused):
+    """Of CLIP's ResNets: the mean of the map asks, all places answer; here for all places, of which one token is read."""
+    class Pooling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features, self.out = nn.Sequential(nn.Conv2d(3, 6, 4, 4), nn.ReLU()), nn.Linear(6, 4)
+            self.q, self.k, self.every = nn.Linear(6, 6), nn.Linear(6, 6), False
+
+        def forward(self, x):
+            t = self.features(x).flatten(2).transpose(1, 2)
+            t = torch.cat([t.mean(1, keepdim=True), t], 1)
+            q, k = self.q(t), self.k(t)
+            t = (nn.functional.scaled_dot_product_attention(q[:, None], k[:, None], t[:, None])[:, 0] if fused else
+                 torch.softmax(q @ k.transpose(1, 2), -1) @ t)
+            return self.out(t.mean(1) if self.every else t[:, 0])
+
+    net = made(Pooling)
+    assert explained(net).settings["layer"] == "features"
+    np.testing.assert_allclose(explained(net).map, by_hand(net, "features", IMAGE, channels_last=False), rtol=1e-5, atol=1e-9)
+    net.every = True
+    if not fused:
+        with pytest.raises(ValueError, match=r"behind 'features', the last, attention still mixes"):
+            explained(net)
+
+
+def test_a_layer_whose_places_are_not_read_any_more_says_so():
+    net = made(lambda: Attending("first"))
+    (note,) = explained(net, layer="b.1").notes
+    assert "does not depend on the places of this layer" in note
+    assert note.endswith("only other tokens are read, such as one of the class. Name an earlier layer.")
+    nn.init.zeros_(net.head.weight)
+    (note,) = explained(net, layer="b.0").notes
+    assert note.endswith("(its gradient is 0 at each of them), so every score is 0.")
+
+
 # --- channels last -----------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +419,7 @@ def test_a_map_that_nothing_says_the_channels_of_is_refused():
         def forward(self, x):
             return self.out(self.mix(self.patch(x)).relu().mean((2, 3)))
 
-    with pytest.raises(ValueError, match=r"nothing says it of 'mix' in Rows, which gives \(7, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"nothing says it of 'relu\[1\]' in Rows, which gives \(7, 4, 4\)"):
         explained(made(Rows))
     with pytest.raises(ValueError, match=r"nothing says it of 'act'.*\(4, 4, 4\).*layer=…, such as one of 'patch', 'act'"):
         explained(made(Mixed))
@@ -366,15 +461,14 @@ def test_channels_that_come_last_in_time():
             self.conv, self.norm, self.linear, self.out = nn.Conv1d(1, 6, 8, 8), nn.LayerNorm(6), nn.Linear(6, 6), nn.Linear(6, 3)
 
         def forward(self, x):
-            return self.out(torch.relu(self.linear(self.norm(self.conv(x[:, None]).transpose(1, 2)))).mean(1))
+            self.kept = torch.relu(self.linear(self.norm(self.conv(x[:, None]).transpose(1, 2))))
+            return self.out(self.kept.mean(1))
 
     net, sound = made(Waves), np.random.default_rng(3).normal(size=800)
     found = wt.explain(wt.model(net), sound, "grad_cam", target=1, parts="time:100", rate=800)
-    assert found.settings["layer"] == "linear"
-    kept = []
-    net.linear.register_forward_hook(lambda _layer, _inputs, output: kept.append(output))
-    (slopes,) = torch.autograd.grad(net(torch.from_numpy(sound)[None])[0, 1], kept[0])
-    cam = torch.relu(kept[0][0] @ slopes[0].mean(0)).detach()
+    assert found.settings["layer"] == "relu[1]"
+    (slopes,) = torch.autograd.grad(net(torch.from_numpy(sound)[None])[0, 1], net.kept)
+    cam = torch.relu(net.kept[0] @ slopes[0].mean(0)).detach()
     large = nn.functional.interpolate(cam[None, None], 800, mode="linear", align_corners=False)[0, 0]
     np.testing.assert_allclose(found.scores, large.reshape(100, 8).mean(1).numpy(), rtol=1e-4, atol=1e-9)
 
@@ -439,6 +533,29 @@ def test_what_feeds_the_pooling_need_not_be_a_layers(how, name, method):
     np.testing.assert_array_equal(found.map, again.map)
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_an_activation_that_is_no_layer_feeds_the_pooling(last):
+    class Rectified(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(3, 6, 3, padding=1), nn.Linear(6, 4)
+
+        def forward(self, x):
+            x = self.conv(x)
+            return self.out(x.permute(0, 2, 3, 1).relu().mean((1, 2)) if last else nn.functional.relu(x).mean((2, 3)))
+
+    net = made(Rectified)
+    found = explained(net)
+    cam = torch.relu(torch.tensordot(net.out.weight.detach()[1], net.conv(TENSOR).detach()[0].relu(), 1)) / 256
+    assert found.settings["layer"] == "relu[1]"
+    np.testing.assert_allclose(found.map, enlarged(cam), rtol=1e-5, atol=1e-9)
+
+
+def test_calls_are_counted_from_1():
+    with pytest.raises(ValueError, match=r"layer 'add\[0\]' must say .* counting begins at 1: 'add\[1\]' is the first"):
+        explained(made(lambda: Joined("residual")), layer="add[0]")
+
+
 def test_smoothed_at_a_sum():
     net = made(lambda: Joined("convnext"))
     found = wt.explain(wt.model(net), IMAGE, "grad_cam/smoothgrad", target=1, parts="grid:2x2", noise=0.0, samples=2)
@@ -455,7 +572,7 @@ def test_features_beside_the_last_common_map_are_refused():
             early = self.one(x).relu()
             return self.out(torch.cat([early.mean((2, 3)), self.two(early).relu().mean((2, 3))], 1))
 
-    with pytest.raises(ValueError, match=r"behind 'one'.*make other features beside it; name .* one of 'one', 'two'"):
+    with pytest.raises(ValueError, match=r"behind 'relu\[1\]'.*make other features beside it; name .* one of 'one', 'two'"):
         explained(made(Skips))
 
 

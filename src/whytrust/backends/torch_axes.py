@@ -70,6 +70,21 @@ def _moved(axis: int, was: tuple[int, ...], shape: tuple[int, ...], reshaped: bo
     return len(shape) - behind if behind <= len(shape) and was[axis:] == shape[-behind:] else None
 
 
+def places_begin(node: Any, tokens: int, places: int) -> int | None:
+    """Where those of places begin among tokens, if this node joins them with tokens of no place."""
+    shape = shape_of(node)
+    axis = _signed(node._saved_dim) % len(shape) if node.name().startswith("CatBackward") else 0
+    if not node.name().startswith("CatBackward") or shape[axis] != tokens:
+        return None
+    sizes = [next(iter(shape_of(piece, slot)[axis:]), None) for piece, slot in node.next_functions]  # None: of a constant
+    if sizes.count(places) != 1:
+        return None
+    before, behind = sizes[:sizes.index(places)], sizes[sizes.index(places) + 1:]
+    if None in before:
+        return None if None in behind else tokens - places - sum(size or 0 for size in behind)
+    return sum(size or 0 for size in before)
+
+
 def shape_of(node: Any, index: int = 0) -> tuple[int, ...]:
     """Of a node's result."""
     found = node._input_metadata if node is not None else ()

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from whytrust.backends.torch_axes import channel_axes, shape_of
+from whytrust.backends.torch_axes import channel_axes, places_begin, shape_of
 from whytrust.backends.torch_backward import follow, watching
 from whytrust.backends.torch_modes import evaluating
 from whytrust.checked import Refused, RefusedKind
@@ -34,6 +35,8 @@ SHAPES = ("View", "Squeeze", "Reshape", "Permute", "Transpose", "Clone", "Alias"
 """In the names of autograd's nodes: these give the same values in another shape."""
 FEATURES = ("Conv", "Mm", "Addmm", "Linear")
 """In the names of autograd's nodes: these have weights."""
+BENDS = ("Relu", "Prelu", "Elu", "Gelu", "Silu", "Mish", "Hardswish", "Hardtanh", "Softplus", "Tanh")
+"""In the names of autograd's nodes: activations."""
 GATES = ("Softmax", "Sigmoid")
 """In the names of autograd's nodes: what goes through these alone says how much a feature counts, and is none."""
 CALLED = re.compile(r"(\w+)\[(\d+)\]")
@@ -146,6 +149,9 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
         at = _last_map(module, followed, modules)
     match = None if at is None else CALLED.fullmatch(at)
     call = (match[1], int(match[2])) if match and followed is not None else None
+    if call is not None and call[1] == 0:
+        raise Refused(f"layer {at!r} must say which call of {call[0]!r} it is, and counting begins at 1: '{call[0]}[1]' is the "
+                      "first of a forward pass")
     name = (str(at) if call else
             _last_convolution(module, run, modules) if at == LAST_CONVOLUTION else _layer_name(module, at))
     layer, outputs = dict(module.named_modules()).get(name), []
@@ -178,6 +184,8 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
     own, node = outputs[0]
     channels = 1 if node is None else _channels(node, own, seen) or 1
     places: dict[str, Any] = {"layer": name, "seen": seen, "channels": channels - 1}
+    if own.ndim == len(seen) == 3:
+        places["grid"] = _grid(node, own, seen)
     coordinates = getattr(layer, "coordinates", None)
     if coordinates is not None and own.ndim == 3:
         places["seconds"], places["hertz"] = coordinates(own.shape[1], own.shape[2])
@@ -312,7 +320,7 @@ def _last_map(module: Any, followed: Follow, modules: tuple[Any, ...]) -> str:
         idle = False  # tokens that come later do not matter: then the projection of the patches is no choice either
         found: _Met | None = None
         for one in reversed(maps):
-            if _is_pooled(one.node) or _reaches(scores.grad_fn, start, one.node):
+            if _is_pooled(one.node) or _reaches(scores.grad_fn, start, one.node) or not _is_laid_out(one, leaf):
                 continue
             tokens = _are_tokens(one, leaf)
             if not tokens and idle:
@@ -323,16 +331,19 @@ def _last_map(module: Any, followed: Follow, modules: tuple[Any, ...]) -> str:
             idle = True
         if found is not None or not idle:
             found = _behind(found, called, scores, leaf) or found
-    listed = ", ".join(repr(one.name) for one in maps[-NAMED:])
-    candidates = (f"name the layer to look at with layer=…, such as one of {listed}" if maps else
-                  "name a layer with layer=…, or use another method")
     who = type(module).__name__
+    listed = [repr(one.name) for one in islice((one for one in reversed(maps) if _is_laid_out(one, leaf)), NAMED)]
+    candidates = (f"name the layer to look at with layer=…, such as one of {', '.join(reversed(listed))}" if listed else
+                  "name a layer with layer=…, or use another method")
     if found is None:
         raise Refused(f"{who} must have a layer with a feature map through which everything flows, and which it uses once, for "
                       f"Grad-CAM, and a forward pass met none; {candidates}")
-    if not _are_tokens(found, leaf) and _is_passed(found, scores):
+    flaw = ("convolutions make other features beside it" if not _are_tokens(found, leaf) and _is_passed(found, scores) else
+            "attention still mixes the places, in tokens that do not lie as (inputs, tokens, channels) or do not say which of "
+            "them are places" if _is_mixed(found, scores, leaf) else None)
+    if flaw is not None:
         raise Refused(f"{who} must have a layer with a feature map through which everything flows, for Grad-CAM, and behind "
-                      f"{found.name!r}, the last, convolutions make other features beside it; {candidates}")
+                      f"{found.name!r}, the last, {flaw}; {candidates}")
     if _channels(found.node, found.output, tuple(leaf.shape[1:])) is None:
         raise Refused(f"Grad-CAM must know which axis of a feature map has its channels, and nothing says it of {found.name!r} "
                       f"in {who}, which gives {tuple(found.output.shape[1:])}; {candidates}; what you name is taken for "
@@ -341,18 +352,19 @@ def _last_map(module: Any, followed: Follow, modules: tuple[Any, ...]) -> str:
 
 
 def _behind(found: _Met | None, called: list[_Met], scores: Any, leaf: Any) -> _Met | None:
-    """The last map that everything flows through, if it is no layer's and has features that the layer found has not."""
+    """The last map that everything flows through, if it is no layer's and has features that the layer found has not, or is
+    what an activation makes of them."""
     start = _node_of(leaf)
     for one in reversed(called):
         if found is not None and one.node is found.node:
             break
-        if (any(kind in one.node.name() for kind in (*SHAPES, *POOLS, "mm", "Mm", "Linear")) or one.output.ndim > 4
-                or not _of_one_kind([one], leaf) or _reaches(scores.grad_fn, start, one.node)
+        if (any(kind in one.node.name() for kind in (*SHAPES, *POOLS, "mm", "Mm", "Linear", "ScaledDotProduct"))
+                or one.output.ndim > 4 or not _of_one_kind([one], leaf) or _reaches(scores.grad_fn, start, one.node)
                 or (_are_tokens(one, leaf) and not _tokens_matter(one, scores, leaf))):
             continue
         between = list(_ancestors(one.node, None if found is None else found.node))
         later = found is None or any(before is found.node for node in between for before, _ in node.next_functions)
-        return one if later and any(kind in node.name() for node in between for kind in FEATURES) else None
+        return one if later and any(kind in node.name() for node in between for kind in (*FEATURES, *BENDS)) else None
     return None
 
 
@@ -365,6 +377,37 @@ def _is_passed(found: _Met, scores: Any) -> bool:
 
     return any("Conv" in node.name() and any(n > 1 for n in shape_of(node)[2:])
                for node in _ancestors(scores.grad_fn, stops))
+
+
+def _is_mixed(found: _Met, scores: Any, leaf: Any) -> bool:
+    """Does attention behind a map mix its places, as seen from the scores? What a class token alone reads is a pooling."""
+    torch, start, seen = need("torch", "torch"), _node_of(leaf), tuple(leaf.shape[1:])
+    grid = grid_of_tokens(found.output.shape[_token_axis(found.node, found.output, seen)], seen[1:]) if _are_tokens(
+        found, leaf) else None
+    others = max(1, grid[2]) if grid else 1
+
+    def weighs(node: Any) -> bool:
+        return any(kind in node.name() for kind in (*FEATURES, "Bmm", "Baddbmm"))
+
+    for node in _ancestors(scores.grad_fn, found.node):
+        shape, name = shape_of(node), node.name()
+        if len(shape) < 3 or shape[-2] == 1 or not ("Softmax" in name or "ScaledDotProduct" in name):
+            continue
+        factors = [node.next_functions[:2]] if "Scaled" in name else [
+            product.next_functions[-2:] for before in _ancestors(node, weighs) for product, _ in before.next_functions
+            if product is not None and weighs(product)]
+        if any(all(_reaches(factor, start, None) for factor, _ in pair) for pair in factors):
+            gradient = _gradient(scores, torch.autograd.graph.GradientEdge(node, 0))
+            if gradient is None or not 1 <= int(gradient.movedim(-2, 0).flatten(1).any(1).sum()) <= others:
+                return True
+    return False
+
+
+def _gradient(scores: Any, of: Any) -> Any:
+    """Of all the scores, weighted so that they do not cancel; None where they do not depend on it."""
+    torch = need("torch", "torch")
+    weights = torch.linspace(1, 2, scores.numel(), dtype=scores.dtype, device=scores.device).reshape(scores.shape)
+    return torch.autograd.grad(scores, of, weights, retain_graph=True, allow_unused=True)[0]
 
 
 def _of_one_kind(met: list[_Met], leaf: Any) -> list[_Met]:
@@ -404,8 +447,8 @@ def _channels(node: Any, output: Any, seen: tuple[int, ...]) -> int | None:
 
 
 def grid_of_tokens(tokens: int, size: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """(height, width, tokens before the first place) of a transformer's tokens for an image of that size; None where they
-    form no grid of its shape. Tokens of no place (of the class, registers) come first, and there are few of them."""
+    """(height, width, tokens of no place) of a transformer's tokens for an image of that size; None where they form no grid
+    of its shape. There are few tokens of no place (of the class, registers)."""
     for extra in range(min(9, tokens - 3)):
         high = round(float(np.sqrt((tokens - extra) * size[0] / size[1])))
         wide = (tokens - extra) // max(high, 1)
@@ -414,14 +457,35 @@ def grid_of_tokens(tokens: int, size: tuple[int, ...]) -> tuple[int, int, int] |
     return None
 
 
+def _is_laid_out(one: _Met, leaf: Any) -> bool:
+    return not _are_tokens(one, leaf) or _grid(one.node, one.output, tuple(leaf.shape[1:])) is not None
+
+
+def _grid(node: Any, output: Any, seen: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(height, width, tokens before the first place) of tokens; None where they form no grid, or where nothing says at which
+    end the tokens of no place were joined to it."""
+    tokens = output.shape[_token_axis(node, output, seen)]
+    grid = grid_of_tokens(tokens, seen[1:])
+    if grid is None or grid[2] == 0:
+        return grid
+    found = (places_begin(before, tokens, grid[0] * grid[1]) for before in _ancestors(node))
+    begins = {first for first in found if first is not None}
+    return (*grid[:2], begins.pop()) if len(begins) == 1 else None
+
+
+def _token_axis(node: Any, output: Any, seen: tuple[int, ...]) -> int:
+    return 3 - (_channels(node, output, seen) or 2)
+
+
 def _tokens_matter(one: _Met, scores: Any, leaf: Any) -> bool:
     """Do the scores depend on tokens of places at this layer?"""
-    torch, tokens = need("torch", "torch"), one.output
-    first = 3 - (_channels(one.node, tokens, tuple(leaf.shape[1:])) or 2)
-    grid = grid_of_tokens(tokens.shape[first], tuple(leaf.shape[2:]))
-    weights = torch.linspace(1, 2, scores.numel(), dtype=scores.dtype, device=scores.device).reshape(scores.shape)
-    (gradient,) = torch.autograd.grad(scores, tokens, weights, retain_graph=True, allow_unused=True)
-    return grid is not None and gradient is not None and bool(gradient.movedim(first, 1)[:, grid[2]:].any())
+    seen = tuple(leaf.shape[1:])
+    grid, gradient = _grid(one.node, one.output, seen), _gradient(scores, one.output)
+    if grid is None or gradient is None:
+        return False
+    high, wide, first = grid
+    tokens = gradient.movedim(_token_axis(one.node, one.output, seen), 1)
+    return bool(tokens[:, first:first + high * wide].any())
 
 
 def _is_pooled(node: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whytrust.backends.torch_cuts import LAST_MAP, grid_of_tokens
+from whytrust.backends.torch_cuts import LAST_MAP
 from whytrust.checked import Cut
 from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import enlarged
@@ -53,8 +53,10 @@ class GradCam:
         shown = _laid_out(cut, len(spot.places))
         if shown is None:
             wanted = "places" if len(spot.places) == 1 else "height, width"
+            tokens = ("; tokens must form a grid shaped as the image, and others be joined to their ends with torch.cat"
+                      if cut.values.ndim == 2 == len(spot.places) else "")
             raise ValueError(f"{self.name} needs a layer whose output is (channels, {wanted}) or ({wanted}, channels), "
-                             f"{cut.layer!r} gives {cut.values.shape}; name a convolution with layer=…")
+                             f"{cut.layer!r} gives {cut.values.shape}{tokens}; name a convolution with layer=…")
         spot.question.count(1 + (cut is not own))
         _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
         turned = shown(cut.values)
@@ -74,13 +76,24 @@ class GradCam:
         """Which layer it was, whether it found anything, and whether its places are the input's."""
         cut, notes = self._cut_once(spot), []
         if not map.any():
-            notes.append("No place of the layer speaks for the target on balance, so every score is 0"
-                         f"{': Grad-CAM cuts off what is negative' * (self.sense == 'for')}.")
+            notes.append(self._why_empty(spot, cut))
         here, there = spot.places, cut.seen[-len(spot.places):]
         if not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
             notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
                          "stretched over the whole input, which is wrong where the net sees a crop of it.")
         return self.stated(spot), tuple(notes)
+
+    def _why_empty(self, spot: Spot, cut: Cut) -> str:
+        """Why no place of the layer has a score."""
+        spot.question.count(1)
+        _, gradient = cut.tail.vjp(cut.values[None], spot.weights)
+        shown = _laid_out(cut, len(spot.places))
+        if shown is None or shown(gradient[0]).any():
+            return ("No place of the layer speaks for the target on balance, so every score is 0"
+                    f"{': Grad-CAM cuts off what is negative' * (self.sense == 'for')}.")
+        others = ": from there on only other tokens are read, such as one of the class. Name an earlier layer"
+        return ("The target's score does not depend on the places of this layer (its gradient is 0 at each of them), so every "
+                f"score is 0{others * bool(gradient.any())}.")
 
     def _cut_once(self, spot: Spot) -> Cut:
         """The cut at the input itself: it says which layer is meant, and what the net sees."""
@@ -123,13 +136,11 @@ def _laid_out(cut: Cut, places: int) -> Callable[[Floats], Floats] | None:
     place. None where the layer gives neither a map of so many places nor tokens of an image."""
     if cut.values.ndim == 1 + places:
         return lambda values: np.moveaxis(values, cut.channels, 0)
-    if cut.values.ndim != 2 or len(cut.seen) != 3 or places != 2:
+    if cut.grid is None or places != 2:
         return None
-    grid = grid_of_tokens(cut.values.shape[1 - cut.channels], cut.seen[1:])
-    if grid is None:
-        return None
-    high, wide, extra = grid
-    return lambda values: np.asarray(np.moveaxis(values, cut.channels, 0)[:, extra:].reshape(-1, high, wide))
+    high, wide, first = cut.grid
+    return lambda values: np.asarray(
+        np.moveaxis(values, cut.channels, 0)[:, first:first + high * wide].reshape(-1, high, wide))
 
 
 def _times(shape: tuple[int, ...]) -> str:
