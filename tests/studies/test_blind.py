@@ -106,8 +106,8 @@ def test_a_gate_fails_with_the_words_of_the_verdict_and_names_what_there_is():
     assert "shown to be less than 0.05 above the best blind guess" in no_better.words
     with pytest.raises(ValueError, match=r"got 'midle' \(did you mean 'middle'\?\)"):
         gates.check(found.store, ["midle.flip > random"])
-    with pytest.raises(ValueError, match=r"blind:shuffled, .*got 'blind:sise' \(did you mean 'blind:size'\?\)"):
-        gates.check(found.store, ["middle.flip > blind:sise"])
+    with pytest.raises(ValueError, match=r"blind:shuffled, .*got 'blind:centr' \(did you mean 'blind:centre'\?\)"):
+        gates.check(found.store, ["middle.flip > blind:centr"])
 
 
 # --- which controls count ---------------------------------------------------------------------------------------------
