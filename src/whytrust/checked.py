@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.logits import Floats as Floats
-from whytrust.logits import are_shares, log_odds, log_odds_of_logits, sigmoid, softmax
+from whytrust.logits import are_shares, log_odds_of_logits, log_odds_of_rows, sigmoid, softmax
 from whytrust.logits import one_hot as one_hot
 from whytrust.memory import RanOut, in_pieces, piece, ran_out
 
@@ -316,7 +316,7 @@ class LogOdds(CheckedModel):
         if shares.min() < -1e-6 or shares.max() > 1 + 1e-6:
             raise ValueError(f"{self.name} must return probabilities between 0 and 1 for explains='logit', got values from "
                              f"{shares.min():.4g} to {shares.max():.4g}; leave explains out")
-        return log_odds(shares)
+        return log_odds_of_rows(shares)
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,13 @@ class Explanation:
         scores = np.asarray(scores, dtype=np.float64)
         in_logits = more.get("settings", {}).get("explains") == "logit"
         asked = question.of_log_odds() if in_logits else question
+        unit = (("logit" if model.output == "logit" else "log-odds") if in_logits else
+                "probability" if model.gives_probabilities(original) else "score")
         if more.get("sense") != "nothing" and asked.only_rounding(scores):  # values that a user gives are left alone
             scores, own = np.zeros(len(scores)), float(asked.original[asked.target])
             more |= {name: own for name in ("intercept", "local_prediction") if more.get(name) is not None}
             more |= {"standard_errors": None, "fidelity": None, "fidelity_fresh": None, "undecided": (), "rules": None,
-                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls), in_logits),)}
+                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls), unit),)}
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
                          *_by_threshold(model, original))
         if more.get("origin") is not None:

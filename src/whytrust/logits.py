@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,39 @@ def one_hot(shape: tuple[int, ...], targets: NDArray[np.intp]) -> Floats:
     return rows
 
 
+OF_ONE = 1e-4
+"""Scores of an input whose sum is this near to 1 are shares of it."""
+
+
 def are_shares(scores: Floats | None) -> bool:
     """Whether these scores of one input are shares of 1, as probabilities are."""
-    return scores is not None and len(scores) > 1 and bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < 1e-4
+    return scores is not None and len(scores) > 1 and bool((scores >= 0).all()) and abs(float(scores.sum()) - 1) < OF_ONE
 
 
 CLIP = 1e-9
-"""How near to 0 and 1 a probability may come before its log-odds are taken: they lie within ± 20.7."""
+"""How near to 0 and 1 a probability may come before its log-odds are cut."""
+MOST = math.log(1 / CLIP - 1)
+"""The largest log-odds of a probability, 20.7."""
 
 
-def log_odds(p: Floats) -> Floats:
-    """log p − log(1 − p) of each probability, clipped where it is next to 0 or 1."""
-    near = np.clip(p, CLIP, 1 - CLIP)
-    return np.asarray(np.log(near) - np.log1p(-near))
+def log_odds(p: Floats, rest: Floats | None = None) -> Floats:
+    """log p − log(1 − p) of each probability, cut to ± MOST; `rest` is 1 − p where that is known better than from p."""
+    share = np.clip(p, 0, 1)
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(share) - (np.log1p(-share) if rest is None else np.log(rest)), -MOST, MOST)
+
+
+def log_odds_of_rows(p: Floats) -> Floats:
+    """(n, classes) probabilities -> each class's log-odds.
+
+    Of the largest share of 1 what is left is the sum of the others: in single precision 1 − p would say little near p = 1.
+    """
+    odds, rows, largest = log_odds(p), np.arange(len(p)), p.argmax(axis=1)
+    others = p.copy()
+    others[rows, largest] = 0.0
+    shares = (p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) < OF_ONE) & (p.shape[1] > 1)
+    odds[rows, largest] = np.where(shares, log_odds(p[rows, largest], others.sum(axis=1)), odds[rows, largest])
+    return odds
 
 
 def log_odds_of_logits(z: Floats) -> Floats:

@@ -65,7 +65,7 @@ class Measured:
             chance = self.chance[metric][name]
             wins = np.where(np.isclose(numbers, chance, rtol=1e-9, atol=1e-12), 0.5, (sign * numbers > sign * chance) * 1.0)
             wins[~np.isfinite(numbers) | ~np.isfinite(chance)] = np.nan
-            if np.isfinite(wins).any():
+            if np.isfinite(wins).any() and not (about.amounts and (wins[np.isfinite(wins)] == 0.5).all()):  # a sum has no order
                 row |= {"random": float(chance[np.isfinite(wins)].mean()), "beats_random": float(np.nanmean(wins))}
         return row
 

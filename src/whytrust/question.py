@@ -63,12 +63,13 @@ class Range:
     least: Floats = field(default_factory=lambda: np.empty(0))
     greatest: Floats = field(default_factory=lambda: np.empty(0))
     asked: int = 0
-    single: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))  # can float32 hold every score?
+    single: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))  # does every score come of float32?
     shares: bool = True  # do the scores of two classes add up to 1?
     whole: bool = True  # is every score a whole number?
+    unit: float = 0.0  # changes are held against this, where it is more than the scores: 1 of log-odds, which may be near 0
 
-    def add(self, scores: Floats) -> None:
-        """Take in scores, (n, classes)."""
+    def add(self, scores: Floats, single: bool = False) -> None:
+        """Take in scores, (n, classes); `single` where they come from a model that counts in single precision."""
         if not len(scores):
             return
         first = self.asked == 0 or self.least.shape != scores.shape[1:]
@@ -77,8 +78,8 @@ class Range:
         self.greatest = high if first else np.maximum(self.greatest, high)
         self.asked = len(scores) + (0 if first else self.asked)
         with np.errstate(over="ignore"):
-            single = (scores.astype(np.float32) == scores).all(axis=0)
-        self.single = single if first else self.single & single
+            fits = (scores.astype(np.float32) == scores).all(axis=0) | single
+        self.single = fits if first else self.single & fits
         self.shares = self.shares and scores.shape[1:] == (2,) and bool((np.abs(scores.sum(axis=1) - 1) < 1e-15).all())
         self.whole = self.whole and bool((scores == np.rint(scores)).all())
 
@@ -88,7 +89,8 @@ class Range:
             return False
         low, high = float(self.least[target]), float(self.greatest[target])
         single = bool(self.single[target]) or (self.shares and bool(self.single[1 - target]) and high < 1 - FINE)
-        return high - low <= (ROUNDED_SINGLE if single and not self.whole else ROUNDED) * max(abs(low), abs(high))
+        rounded = ROUNDED_SINGLE if single and not self.whole else ROUNDED
+        return high - low <= rounded * max(abs(low), abs(high), self.unit)
 
     def beyond(self, target: int, limit: float) -> bool:
         """Did the score of this class come to ± `limit`?"""
@@ -166,7 +168,7 @@ class Question:
     def of_log_odds(self) -> Question:
         """The same question about the target's log-odds; what is answered is shared by all who ask so."""
         watched = self.memory.watched
-        memory = self.once(f"log-odds {watched}", lambda: Memory(watched, foreseen=self.memory.foreseen))
+        memory = self.once(f"log-odds {watched}", lambda: Memory(watched, foreseen=self.memory.foreseen, seen=Range(unit=1.0)))
         return replace(self, model=self.model.log_odds, memory=memory)
 
     def swapped(self, parts: Parts, place: int, original: Floats) -> Question:
@@ -187,7 +189,7 @@ class Question:
 
     def only_rounding(self, changes: Floats) -> bool:
         """Are these changes of the target's score nothing but rounding, since it was the same whenever the model was asked?"""
-        small = np.abs(changes) <= 10 * ROUNDED_SINGLE * abs(float(self.original[self.target]))
+        small = np.abs(changes) <= 10 * ROUNDED_SINGLE * max(abs(float(self.original[self.target])), self.memory.seen.unit)
         return bool(small.all()) and self.memory.seen.constant(self.target)
 
     def unmoved(self, changes: Floats, rng: np.random.Generator) -> bool:
@@ -385,7 +387,7 @@ class Question:
         if max(self.memory.watched) >= scores.shape[1]:
             raise ValueError(f"target must be an index from 0 to {scores.shape[1] - 1}, got {max(self.memory.watched)}")
         self.count(len(scores))
-        self.memory.seen.add(scores)
+        self.memory.seen.add(scores, getattr(self.model.function, "single_precision", False))
         return scores
 
     def count(self, calls: int) -> None:

@@ -57,6 +57,35 @@ def test_rounding_is_said_to_be_none_of_the_input_s_doing(kind, method, model):
     assert wt.Explanation.from_json(e.to_json()) == e
 
 
+@pytest.mark.parametrize("method", ["lime", "kernel_shap", "occlusion"])
+def test_rounding_of_log_odds_near_zero_is_no_explanation(method):
+    def even(texts):
+        p = 0.5 + 2.0**-53 * (np.arange(len(texts)) % 3)
+        return np.column_stack([1 - p, p])
+
+    e = wt.explain(even, INPUTS["text"][0], method=method, explains="logit", target=1)
+    assert not e.scores.any()
+    assert any(SENTENCE in note for note in e.notes)
+
+
+@pytest.mark.parametrize("method", ["lime", "kernel_shap", "occlusion"])
+def test_rounding_of_a_net_whose_logits_are_squashed_here_is_no_explanation(method):
+    torch = pytest.importorskip("torch")
+
+    class Even(torch.nn.Module):
+        """The same for every input, but for the rounding of a mean in single precision."""
+
+        def forward(self, x):
+            flat = x.flatten(1)
+            means = ((flat - flat.mean(1, keepdim=True)) / 3).sum(1) * 1e-2
+            return torch.stack([means, -means], 1) + 0.3
+
+    item, options = INPUTS["image"]
+    e = wt.explain(wt.model(Even(), output="logit"), item, method=method, **options)
+    assert not e.scores.any()
+    assert any(SENTENCE in note for note in e.notes)
+
+
 def test_a_small_effect_is_no_rounding():
     e = wt.explain(lambda texts: np.array([0.3 + 1e-9 * ("warm" in text) for text in texts]), "a warm film")
     assert dict(zip(e.names, e.scores, strict=True))["warm"] == pytest.approx(1e-9, rel=1e-3)

@@ -104,6 +104,14 @@ def test_saved_statistics_hold_no_rows_and_the_note_says_how_columns_are_drawn(t
     assert any("each column drawn by itself" in note for note in found.notes)
 
 
+def test_of_many_training_rows_a_note_says_how_many_are_drawn_from():
+    many = np.tile(ROWS, (20_000 // len(ROWS) + 2, 1))
+    found = wt.explain(product, ROW, method="kernel_shap", background=many, samples=100)
+    assert any(f"beside these 20,000, of {len(many):,}, would change is not in the ±" in note for note in found.notes)
+    assert not any("beside these" in note for note in
+                   wt.explain(product, ROW, method="kernel_shap", background=ROWS, samples=100).notes)
+
+
 def test_rows_that_change_later_do_not_change_the_statistics():
     mine = ROWS.copy()
     fitted = TableStatistics.fit(mine)

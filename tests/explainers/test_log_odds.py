@@ -67,6 +67,43 @@ def test_where_a_probability_is_saturated_a_note_says_what_to_do_and_it_helps(me
     np.testing.assert_allclose(explain(method, "logit", constant=60.0).scores, WEIGHTS, atol=1e-6)  # where p is 1 in floats
 
 
+@pytest.mark.parametrize("constant", [13.0, 15.0, 17.0])
+@pytest.mark.parametrize("method", METHODS, ids=NAMES)
+def test_two_probabilities_in_single_precision_have_exact_log_odds(method, constant):
+    """Of the smaller one everything is known; 1 − p of the larger one is rounded to 6e-8."""
+    def shares(batch):
+        q = 1 / (1 + np.exp(margin(batch, constant)))
+        return np.stack([q, 1 - q], axis=1).astype(np.float32)
+
+    for target, sign in ((1, 1.0), (0, -1.0)):
+        found = method(Question(CheckedModel(shares), Bits(6), target), generator(0))
+        np.testing.assert_allclose(found.scores, sign * WEIGHTS, atol=1e-4)
+        assert not found.notes
+
+
+def test_one_probability_in_single_precision_is_said_to_be_rough():
+    def one(batch):
+        return (1 / (1 + np.exp(-margin(batch, 13.0)))).astype(np.float32)
+
+    found = Occlusion(explains="logit")(Question(CheckedModel(one, output="probability"), Bits(6), 1), generator(0))
+    assert any("single precision" in note for note in found.notes)
+    fine = CheckedModel(lambda batch: 1 / (1 + np.exp(-margin(batch, 13.0))), output="probability")
+    assert not Occlusion(explains="logit")(Question(fine, Bits(6), 1), generator(0)).notes
+
+
+@pytest.mark.parametrize("method", METHODS, ids=NAMES)
+def test_where_the_probability_is_one_in_floats_the_note_says_so_and_the_logit_has_the_answer(method):
+    plain = explain(type(method)(), "logit", constant=60.0)
+    assert not plain.scores.any()
+    assert any("too sure to be explained by its probability: it was 1" in note for note in plain.notes)
+    assert not any("does not depend" in note for note in plain.notes)
+    found = explain(method, "logit", constant=60.0)
+    np.testing.assert_allclose(found.scores, WEIGHTS, atol=1e-6)
+    assert not found.notes  # nothing was cut: these are the model's own logits
+    constant = method(Question(CheckedModel(lambda b: np.full(len(b), 30.0), output="logit"), Bits(6), 1), generator(0))
+    assert any("does not depend" in note for note in constant.notes)
+
+
 @pytest.mark.parametrize("method", [Lime(), KernelShap(), Occlusion()], ids=NAMES)
 def test_what_is_not_saturated_has_no_such_note(method):
     assert not any("saturated" in note for note in explain(method, "one").notes)

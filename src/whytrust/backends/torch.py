@@ -283,6 +283,11 @@ class TorchScores:
         return self._place[0]
 
     @property
+    def single_precision(self) -> bool:
+        """Whether the module counts in floats of 32 bits or fewer."""
+        return str(self._dtype) != "torch.float64"
+
+    @property
     def _dtype(self) -> Any:
         return self._place[1]
 

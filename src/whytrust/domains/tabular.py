@@ -47,6 +47,7 @@ class TableStatistics:
     frame: bool = False  # rows go to the model as a DataFrame, else as an array
     dtype: str = "<f8"  # of that array
     rows: Any = field(default=None, compare=False, repr=False)  # training rows as a model takes them; None in saved statistics
+    total: int = field(default=0, compare=False, repr=False)  # how many training rows there were; `rows` are some of many
 
     @classmethod
     def fit(cls, background: Any, bins: Bins = "quartile", categorical: Sequence[str | int] | None = None,
@@ -68,7 +69,7 @@ class TableStatistics:
         chosen = np.arange(len(table))
         if len(table) > MOST_ROWS:
             chosen = np.sort(generator(0, "training rows").choice(len(table), MOST_ROWS, replace=False))
-        return cls(fitted, frame, dtype, table.iloc[chosen] if frame else table[chosen])
+        return cls(fitted, frame, dtype, table.iloc[chosen] if frame else table[chosen], len(table))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -347,7 +348,13 @@ class RowFill:
     upper: TableParts
     domain: ClassVar[str] = "tabular"
     deterministic: ClassVar[bool] = False
-    hiding: ClassVar[str] = "Hidden columns show the values of one training row together, as in shap"
+
+    @property
+    def hiding(self) -> str:
+        """What hidden columns show, in words."""
+        kept, total = len(self._table) - 1, self.upper.statistics.total
+        some = f"; what the training rows beside these {kept:,}, of {total:,}, would change is not in the ±"
+        return f"Hidden columns show the values of one training row together, as in shap{some if total > kept else ''}"
 
     @property
     def names(self) -> tuple[str, ...]:

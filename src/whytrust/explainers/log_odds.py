@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from whytrust.core import Floats
-from whytrust.logits import CLIP
-from whytrust.logits import log_odds as _log_odds
+from whytrust.logits import CLIP, MOST
 from whytrust.question import Question
 
 CERTAIN, SMALL = 0.999, 0.01
 """A probability this near to 0 or 1, of which no part has a larger score than SMALL, is said to be saturated."""
-MOST = float(_log_odds(np.array(1.0)))
 CUT = (f"Some probabilities were within {CLIP:g} of 0 or 1, where they say too little: their log-odds were cut to "
        f"±{MOST:.1f}, and scores are too small, or too large, by what was cut. If the model has logits, explain those: "
        "wt.model(…, output='logit').")
+
+ROUGH = 12.0
+"""Log-odds beyond these, taken from one probability in single precision, are off by .005 or more."""
+COARSE = (f"The model gives one probability in single precision, and near 1 that says little: log-odds beyond {ROUGH:g} are "
+          "rounded by .005 to 1. If the model has logits, explain those: wt.model(…, output='logit').")
 
 
 def check_explains(explains: str) -> None:
@@ -41,10 +44,21 @@ def settings(explains: str) -> dict[str, str]:
 def saturated(question: Question, scores: Floats, explains: str) -> tuple[str, ...]:
     """A note where a probability is so near to 0 or 1 that hiding parts hardly moves it, or that its log-odds are cut."""
     if explains == "logit":
-        return (CUT,) if question.of_log_odds().memory.seen.beyond(question.target, MOST) else ()
+        return _rounded(question)
     original = question.original
     p, most = float(original[question.target]), float(np.abs(scores).max(initial=0.0))
     if (not question.model.gives_probabilities(original) or 1 - CERTAIN < p < CERTAIN or most > SMALL):
         return ()
     return (f"The model is nearly certain (a probability of {p:.6g}), and no part has a score above {most:.1g}: a saturated "
             "probability hides what matters. Pass explains='logit' to explain its log-odds.",)
+
+
+def _rounded(question: Question) -> tuple[str, ...]:
+    """A note where log-odds that were taken from probabilities are cut, or known roughly; those of logits are neither."""
+    seen, of_one = question.of_log_odds().memory.seen, question.memory.seen
+    if question.model.output == "logit":
+        return ()
+    if seen.beyond(question.target, MOST):
+        return (CUT,)
+    rough = of_one.shares and of_one.single[question.target] and seen.beyond(question.target, ROUGH)
+    return (COARSE,) if rough else ()

@@ -182,14 +182,20 @@ SLOPE = ("A slope is what one standard deviation of the column adds to the local
 FLAT = "The model's score does not depend on these parts"
 
 
-SURE = "The model is too sure to be explained by its log-odds"
+SURE = "The model is too sure to be explained by its"
+CERTAIN = 1e-5
+"""What is left of 1 beside a probability in which parts that matter may not show: it is as small as rounding."""
 
 
-def independent(score: float, calls: int, in_logits: bool = False) -> str:
-    """What is said in place of scores that are nothing but rounding."""
-    if in_logits and abs(score) > np.log(1 / CLIP) - 1:
-        return (f"{SURE}: its probability was within {CLIP:g} of {0 if score < 0 else 1} for all {calls:,} inputs that it "
-                "was asked about. If it has logits, explain those: wt.model(…, output='logit').")
+def independent(score: float, calls: int, unit: str = "score") -> str:
+    """What is said in place of scores that are nothing but rounding; `unit` is "score", "probability", "logit" or "log-odds",
+    which are those of a probability."""
+    if unit == "log-odds" and abs(score) > np.log(1 / CLIP) - 1:
+        return (f"{SURE} log-odds: its probability was within {CLIP:g} of {0 if score < 0 else 1} for all {calls:,} inputs "
+                "that it was asked about. If it has logits, explain those: wt.model(…, output='logit').")
+    if unit == "probability" and (score == 0 or 1 - score < CERTAIN):
+        return (f"{SURE} probability: it was {figures(score)}, but for rounding, for all {calls:,} inputs that it was asked "
+                "about. Pass explains='logit' to lime, kernel_shap or occlusion to explain its log-odds.")
     return (f"{FLAT}: it was {figures(score)}, but for rounding, for all {calls:,} inputs that the model was asked about. "
             "There is nothing to explain.")
 
