@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -256,6 +256,25 @@ def with_channel(model: CheckedModel, sound: Any) -> CheckedModel:
     if not lacks((sound.T if turned else sound)[None]):
         return model
     return replace(model, layout="NCT" if sound.ndim == 1 else "NCFT" if turned else "NCTF")
+
+
+def for_sounds(model: CheckedModel, items: Iterable[Any], parts: Any, options: Mapping[str, Any],
+               read: Callable[[Any], Any] = lambda item: item) -> CheckedModel:
+    """The model with the layout of the first of these inputs that can be read, where they are sounds and nobody has said it.
+
+    Inputs that cannot be read fail when their turn comes.
+    """
+    given = dict(options)
+    for unread in items:
+        try:
+            item = read(unread)
+            if not _may_be_sound(item, parts, given):
+                return model
+            found = fitted(model, item, parts, given)
+            return with_channel(found, _sound(item, given.get("rate"), found.layout)[0])
+        except (ValueError, TypeError, OSError):
+            continue
+    return model
 
 
 def _may_be_sound(item: Any, parts: Any, options: dict[str, Any]) -> bool:

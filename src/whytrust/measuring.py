@@ -114,10 +114,12 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     called, ready, of_parts, batch_size = explainers_of(method, dict(options), parts)
     several = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     items = [x] if several is None else list(several)
+    wrapped, untrained, relabelled = (None if one is None else inputs.for_sounds(api.model(one), items, parts, of_parts)
+                                      for one in (wrapped, untrained, relabelled))
     each = {name: one.each(len(items)) if hasattr(one, "each") and several is not None else [one] * len(items)
             for name, one in called.items()}
     asked = _Asked(wrapped, chosen, parts, of_parts, baseline, insist, seed, batch_size, ready,
-                   None if untrained is None else api.model(untrained), None if relabelled is None else api.model(relabelled))
+                   untrained, relabelled)
     before = clean if clean is None or several is None else inputs.several(clean, of_parts) or [clean]
     beside = {name: _each(values, len(items), several is None, name) for name, values in (
         ("truth", truth), ("labels", labels), ("clean", before))}

@@ -63,6 +63,7 @@ def pick(model: Any, inputs: Any, budget: int = 10, method: str = "submodular", 
     if items is None:
         raise ValueError(f"inputs must be several to pick from, got {type(inputs).__name__}; pass a list, a folder, a "
                          "DataFrame, or for rows of an array background=")
+    models = [reading.for_sounds(one, items, parts, _of_parts(hyper_parameters)) for one in models]
     if out is None and jobs == 1:
         found, failed = _explained(models, items, explainer, target, parts, seed, hyper_parameters)
     else:
@@ -110,9 +111,14 @@ def _kept(study: PickStudy, out: str | os.PathLike[str] | None,
         return explained(store, len(study.models), len(study.items))
 
 
-def _cuts(model: CheckedModel, items: list[Any], parts: Any, options: dict[str, Any]) -> Made:
+def _of_parts(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that say how inputs are cut."""
     known = {name for names in reading.OPTIONS.values() for name in names}
-    given = {name: value for name, value in options.items() if name in known}
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _cuts(model: CheckedModel, items: list[Any], parts: Any, options: dict[str, Any]) -> Made:
+    given = _of_parts(options)
     return Made(len(items), lambda index: reading.cut(items[index], parts, model.layout, given, model.reads))
 
 

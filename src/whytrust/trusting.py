@@ -211,7 +211,7 @@ class _Asked:
         if rows is None:
             of_parts = {name: one for name, one in of_parts.items() if name != "background"}
         self.background = background
-        return api.model(self.given), data, of_parts
+        return reading.for_sounds(api.model(self.given), data.items, self.parts, of_parts, data.read), data, of_parts
 
     # --- about models to be trained -----------------------------------------------------------------------------------
 

@@ -83,6 +83,7 @@ def twins(model: Any, untrained: Any, x: Any, labels: Any, method: Any = USUAL, 
     items = reading.several(x, of_parts)
     if items is None or len(items) < 2:
         raise ValueError("twins are compared on several inputs, in a list or a batch, got one")
+    trained, before = (reading.for_sounds(one, items, parts, of_parts) for one in (trained, before))
     truths = list(labels) if np.ndim(labels) == 1 else []
     if len(truths) != len(items):
         raise ValueError(f"labels must have the true class of each of {len(items)} inputs, got {np.shape(labels)}")

@@ -22,13 +22,13 @@ class ToDtype(nn.Module):
 class Preset(nn.Module):
     """As the transforms of torchvision's weights: resized, in bytes where bytes come; scaled; normalised."""
 
-    def __init__(self, size=None):
+    def __init__(self, size=None, mode="bilinear"):
         super().__init__()
-        self.size, self.scaled = size, ToDtype()
+        self.size, self.mode, self.scaled = size, mode, ToDtype()
 
     def forward(self, images):
         if self.size is not None:
-            resized = nn.functional.interpolate(images.float(), (self.size, self.size), mode="bilinear", antialias=True)
+            resized = nn.functional.interpolate(images.float(), (self.size, self.size), mode=self.mode, antialias=True)
             images = resized if images.is_floating_point() else resized.round().clamp(0, 255).to(images.dtype)
         return (self.scaled(images) - MEAN) / DEVIATION
 
@@ -67,6 +67,37 @@ def test_a_preset_that_resizes_bytes_gets_bytes():
     preset = Preset(size=6)
     np.testing.assert_allclose(model_of(preset, 6)(IMAGES), truth(preset=preset, side=6), atol=1e-6)
     np.testing.assert_allclose(model_of(preset, 6)(IMAGES / 255), truth(preset=preset, side=6), atol=0.01)  # not rounded
+
+
+@pytest.mark.parametrize("side", [6, 13, 32])
+def test_a_preset_with_a_bicubic_resize_scales_bytes_too(side, recwarn):
+    """A bicubic resize goes beyond black and white, where bytes end and floats do not; here photographs are smooth."""
+    preset, smooth = Preset(side, "bicubic"), np.linspace(20, 235, 6 * 3 * 8 * 8).reshape(IMAGES.shape).astype(np.uint8)
+    model, said = model_of(preset, side), truth(smooth, preset, side)
+    np.testing.assert_allclose(model(smooth), said, atol=1e-6)
+    for images in (smooth.astype(np.float32), smooth / 255):
+        np.testing.assert_allclose(model(images), said, atol=0.02)  # not rounded
+    assert wt.explain(model, smooth[0], method="saliency", parts="grid:2x2", target=1).scores.any()
+    assert not recwarn.list
+
+
+def test_images_of_16_bits_are_scaled_by_what_they_can_hold():
+    deep = IMAGES.astype(np.uint16) * 257
+    np.testing.assert_allclose(model_of()(deep), truth(), atol=1e-6)
+    e = wt.explain(model_of(), deep[0], method="occlusion", parts="grid:2x2", target=1)
+    assert e.prediction == pytest.approx(truth()[0, 1], abs=1e-5)
+    with pytest.raises(ValueError, match=r"got uint16; pass image / 65535 as float32"):
+        wt.explain(model_of(), deep[0], method="saliency", parts="grid:2x2", target=1)
+
+
+@pytest.mark.parametrize("more", [50, 100, 200])
+def test_bytes_that_wrap_around_where_images_are_bright_are_found(more):
+    class Brighter(nn.Module):
+        def forward(self, images):
+            return (images + more) / 128
+
+    with pytest.warns(UserWarning, match="bytes may wrap around in it"):
+        model_of(Brighter())(IMAGES)
 
 
 def test_gradients_are_those_of_the_bytes():

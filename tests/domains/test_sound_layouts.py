@@ -199,3 +199,26 @@ def test_an_audit_of_whole_samples_with_a_channel_finds_the_cause(tmp_path):
     records = [r for r in audit.store.records() if r["status"] == "ok"]
     assert len(records) == 4
     assert all(r["trials"][0]["order"]["saliency"][0] == 2 for r in records)
+
+
+def test_every_verb_finds_the_layout_that_explain_finds():
+    model, cut = wt.model(OverTime(), output="logit"), {"parts": "time:4", "hop_seconds": 0.01, "fill": "zero", "target": 1}
+    said = wt.model(OverTime(), output="logit", layout="NFT")
+    loud = {"truth": {"seconds": [(0.3, 0.6)]}}
+    found, named = (wt.measure(one, LOG_MEL, "occlusion", ["relevance_mass"], **loud, **cut) for one in (model, said))
+    assert found.values["relevance_mass"]["occlusion"] == named.values["relevance_mass"]["occlusion"]
+    pictures = [LOG_MEL, LOG_MEL + 0.1, LOG_MEL - 0.1]
+    first, second = (wt.pick(one, pictures, budget=1, explainer="occlusion", **cut) for one in (model, said))
+    assert str(first) == str(second)
+    readers = [wt.trust(one, pictures, ["occlusion"], parts="time:4", fill="zero", hop_seconds=0.01) for one in (model, said)]
+    assert readers[0].to_json()["tables"] == readers[1].to_json()["tables"]
+
+
+@pytest.mark.parametrize("verb", ["measure", "pick", "trust"])
+def test_a_net_of_waves_with_a_channel_gets_the_axis_in_every_verb(verb):
+    waves, cut = [wave() * by for by in (0.5, 1.0, 1.5)], {"parts": "time:4", "rate": 8000}
+    model = wt.model(OfWaves(), output="logit")
+    run = {"measure": lambda: wt.measure(model, waves, "occlusion", ["deletion"], **cut),
+           "pick": lambda: wt.pick(model, waves, budget=1, explainer="occlusion", **cut),
+           "trust": lambda: wt.trust(model, waves, ["occlusion"], **cut)}[verb]
+    assert str(run())

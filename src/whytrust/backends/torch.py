@@ -187,6 +187,8 @@ class TorchScores:
             arrays = isinstance(made, np.ndarray) and isinstance(batch, np.ndarray)
             return Fresh(made) if arrays and not np.may_share_memory(made, batch) else made
         with _evaluating(preprocess), torch.no_grad():
+            if _dtype_of(batch) == np.uint16:
+                return preprocess(torch.from_numpy(np.array(batch, order="C")).to(self.home))
             if _dtype_of(batch) != np.uint8:
                 return preprocess(self._in_units(self._floats(batch), preprocess))
             if self._scales(batch, preprocess) is None:
@@ -206,6 +208,9 @@ class TorchScores:
         if array.dtype == np.uint8 and self._scales(array, preprocess) is None:
             raise Refused("preprocess must do the same to bytes and to floats, from 0 to 255 or from 0 to 1, for gradients, "
                           "and does not: bytes may wrap around in it, as in x - 127; begin with x.float()")
+        if array.dtype == np.uint16:
+            raise Refused("gradients and attacks need images of bytes or of floats where preprocess takes bytes, got uint16; pass "
+                          "image / 65535 as float32")
         whole = array.dtype.kind in "iu"
         return self._alike(levels=LEVELS if whole or float(array.max(initial=0)) > GREY_LEVELS else 1.0)
 
@@ -374,17 +379,20 @@ class TorchScores:
     def _scales(self, batch: Any, preprocess: Preprocess) -> bool | None:
         """Does a preprocess make of bytes what it makes of the same values divided by 255? None: nor of them as they are.
 
-        Found out once, on noise shaped like an input. What lies within one grey level is the same: a resized image of bytes is
-        rounded to bytes. A preprocess that fails on bytes or on floats does not scale; it fails by itself where it is used.
+        Found out once, on an image from dark to bright with a little noise: where it is rough and black or white, a bicubic
+        resize goes beyond what bytes can hold. What lies within one grey level is the same: a resized image of bytes is rounded
+        to bytes. A preprocess that fails on bytes or on floats does not scale; it fails by itself where it is used.
         """
         torch = need("torch", "torch")
         key = (tuple(batch.shape[1:]), preprocess)
         if self._scaling.get("tried") != key:
-            noise = torch.from_numpy(generator(0, "bytes").integers(0, 256, (1, *batch.shape[1:]), dtype=np.uint8))
-            noise, kind = noise.to(self.home), torch.float64 if self._dtype == torch.float64 else torch.float32
+            noise = generator(0, "bytes").integers(-8, 9, (1, *batch.shape[1:]))
+            ramp = np.linspace(24, 231, batch.shape[-2]).round().astype(int)[:, None]
+            tried, kind = torch.from_numpy((ramp + noise).astype(np.uint8)).to(self.home), (
+                torch.float64 if self._dtype == torch.float64 else torch.float32)
             made = []
             with _evaluating(preprocess), torch.no_grad():
-                for inputs in (noise, *(noise.to(kind) / unit + more for unit in (1.0, LEVELS) for more in (0.0, 1 / unit))):
+                for inputs in (tried, *(tried.to(kind) / unit + more for unit in (1.0, LEVELS) for more in (0.0, 1 / unit))):
                     try:
                         made.append(torch.as_tensor(preprocess(inputs)).detach().double())
                     except Exception:  # whatever a user's module may raise

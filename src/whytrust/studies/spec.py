@@ -14,7 +14,6 @@ from whytrust import inputs as reading
 from whytrust.attacks import CATALOGUE as ATTACKS
 from whytrust.checked import CheckedModel, DifferentiableModel
 from whytrust.core import LayeredParts, Parts, generator, near
-from whytrust.domains.audio import as_heard
 from whytrust.measures import METRIC_NAMES, Flips, Recovery
 from whytrust.measures import NAMES as TRIALS
 from whytrust.measures.flips import BASELINES
@@ -273,7 +272,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
         if data.rate is None and is_sound(data.items[0].value):
             raise ValueError("sound files must be brought to the rate that the model was made for: pass rate=, in samples a "
                              "second")
-        model, attacked, of_parts = sounds.settled(_fitted(model, data, parts, of_parts), data.rate, of_parts, explain_on)
+        heard = reading.for_sounds(model, data.items, parts, of_parts, data.read)
+        model, attacked, of_parts = sounds.settled(heard, data.rate, of_parts, explain_on)
         parts = "tf:5x4" if parts is None else parts
     settled = reading.prepare(dict(of_parts))
     strengths, made, told = (
@@ -361,18 +361,6 @@ def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -
     with_gradients = OF_TEXTS if domain == "text" else EXPLAINERS
     usual = with_gradients if isinstance(model, DifferentiableModel) else WITHOUT_GRADIENTS
     return contenders.named(usual if given is None else given, background, BASELINES, "an audit")
-
-
-def _fitted(model: CheckedModel, data: Data, parts: Any, of_parts: Mapping[str, Any]) -> CheckedModel:
-    """The model with the layout of the first sound that can be read; the others fail when their turn comes."""
-    for item in data.items:
-        try:
-            value = data.read(item)
-            found = reading.fitted(model, value, parts, dict(of_parts))
-            return reading.with_channel(found, as_heard(value, found.layout))
-        except (ValueError, TypeError, OSError):
-            continue
-    return model
 
 
 def saved(model: CheckedModel, adversaries: list[Any], targets: list[Any] | None, of_parts: Mapping[str, Any],
