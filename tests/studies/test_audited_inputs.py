@@ -253,3 +253,13 @@ def test_a_flat_folder_has_no_labels_and_size_makes_its_pictures_alike(tmp_path)
     assert [item.name for item in data.items] == ["clear.png", "grey.png", "wide.png"]
     assert all(item.truth is None for item in data.items)
     assert {data.read(item).shape for item in data.items} == {(8, 8, 3)}
+
+
+def test_the_middle_square_is_the_one_that_torchvision_cuts(tmp_path):
+    """Of 57 × 40 pixels brought to 34: 48 × 34, and of these the middle 29, whose corner (2.5, 9.5) is rounded to (2, 10)."""
+    from PIL import Image
+
+    from whytrust.studies.data import square
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 57, 3)).astype(np.uint8))
+    expected = np.asarray(picture.resize((48, 34), Image.Resampling.BILINEAR).crop((10, 2, 39, 31)))
+    np.testing.assert_array_equal(square(np.asarray(picture), 29, 34), expected)

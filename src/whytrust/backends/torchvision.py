@@ -48,9 +48,9 @@ def published(name: str) -> Any:
     except ValueError as error:
         raise ValueError(f"torchvision has no classifier named {net!r} ({error}); "
                          "see torchvision.models.list_models()") from error
-    found = getattr(known, which or "DEFAULT", None)
+    found = known.__members__.get(which or "DEFAULT")
     if found is None:
-        raise ValueError(f"the weights of torchvision:{net} must be one of {', '.join(getattr(known, '__members__', ()))}, got "
+        raise ValueError(f"the weights of torchvision:{net} must be one of {', '.join(known.__members__)}, got "
                          f"{which!r}; leave @{which} out for its default")
     return found
 

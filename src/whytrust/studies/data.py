@@ -87,12 +87,14 @@ class Data:
 
 
 def square(picture: Any, size: int, resize: int) -> Any:
-    """The middle of an image, size × size bytes, after its shorter side was brought to `resize` pixels."""
+    """The middle of an image, size × size bytes, after its shorter side was brought to `resize` pixels.
+
+    Sides and corners are rounded as torchvision's Resize and CenterCrop round them.
+    """
     pil = need("PIL.Image", "image")
     found = pil.fromarray(image.to_rgb(image.check_image(picture)))
-    scale = resize / min(found.size)
-    wide, high = (max(round(side * scale), size) for side in found.size)
-    left, top = (wide - size) // 2, (high - size) // 2
+    wide, high = (max(int(resize * side / min(found.size)), size) for side in found.size)
+    left, top = (round((side - size) / 2) for side in (wide, high))
     return np.asarray(found.resize((wide, high), pil.Resampling.BILINEAR).crop((left, top, left + size, top + size)))
 
 
