@@ -108,7 +108,35 @@ def test_undecided_says_how_many_cases_would_do_and_against_which_control():
     assert judged(open_, NOT_FOUND).words == "undecided: n = 40, about 340 needed"
     compared = Compared({"x": difference(0.3)}, blind={"x": {"shuffled:x": open_, "blind": difference(0.2)}})
     found = judge(compared, "x", Adjusted({"x": NOT_FOUND}, {}, {"x": NOT_FOUND}))
-    assert found.words == "undecided: n = 40, about 340 needed against shuffled"
+    assert found.words == "undecided: n = 40, about 340 needed against x's scores of other inputs"
+
+
+def test_what_is_needed_is_counted_in_adversaries_of_which_a_measure_may_apply_to_some():
+    few, all_ = difference(0.1, n=8, error=0.08), difference(0.03, n=60, error=0.05)
+    recovery = judge(Compared({"x": few}, of=60), "x", Adjusted({"x": NOT_FOUND}, {}, {"x": NOT_FOUND}))
+    alone = judge(Compared({"x": few}, of=8), "x", Adjusted({"x": NOT_FOUND}, {}, {"x": NOT_FOUND}))
+    assert recovery.words.startswith("undecided: n = 8 of 60, about ")
+    assert recovery.needed == pytest.approx(alone.needed * 60 / 8, rel=0.1)
+    flip = judge(Compared({"x": all_}, of=60), "x", Adjusted({"x": NOT_FOUND}, {}, {"x": NOT_FOUND}))
+    assert overall({"flip": flip, "recovery": recovery}).needed == min(flip.needed, recovery.needed)
+
+
+def test_a_large_lead_needs_no_more_than_show_it():
+    large = judged(difference(0.4, n=10, error=0.15), NOT_FOUND, tests=12)
+    assert 10 < large.needed < 40
+
+
+def test_where_a_blind_guess_finds_all_there_is_nobody_is_better_and_few_cases_show_it():
+    even = paired(np.full(40, 0.97), np.full(40, 0.97), grain=1 / 15)
+    guesses = {"x": {"centre": even, "blind": even}}
+    for left in (0.0, 0.0003, 0.004):
+        found = table({"flip": Compared({"x": difference(0.5)}, {}, guesses, {"x": left})})["flip"]["x"]
+        assert found.kind == "undecided"
+        assert found.needed < 100
+        several = paired(np.full(found.needed, 0.97), np.full(found.needed, 0.97), grain=1 / 15)
+        more = {"x": {"centre": several, "blind": several}}
+        enough = table({"flip": Compared({"x": difference(0.5)}, {}, more, {"x": left})})["flip"]["x"]
+        assert enough.words == "no better than a blind guess, which finds all there is"
 
 
 def test_more_tests_need_more_cases():

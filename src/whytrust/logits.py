@@ -38,7 +38,8 @@ def log_odds(p: Floats, rest: Floats | None = None) -> Floats:
     """log p − log(1 − p) of each probability, cut to ± MOST; `rest` is 1 − p where that is known better than from p."""
     share = np.clip(p, 0, 1)
     with np.errstate(divide="ignore"):
-        return np.clip(np.log(share) - (np.log1p(-share) if rest is None else np.log(rest)), -MOST, MOST)
+        odds = np.log(share) - (np.log1p(-share) if rest is None else np.log(rest))
+    return np.asarray(np.clip(odds, -MOST, MOST))
 
 
 def log_odds_of_rows(p: Floats) -> Floats:

@@ -114,8 +114,9 @@ def measure(model: Any, x: Any, method: Any = "lime", metrics: Any = USUAL, *, t
     called, ready, of_parts, batch_size = explainers_of(method, dict(options), parts)
     several = None if isinstance(parts, Parts) and not isinstance(parts, str | np.ndarray) else inputs.several(x, of_parts)
     items = [x] if several is None else list(several)
-    wrapped, untrained, relabelled = (None if one is None else inputs.for_sounds(api.model(one), items, parts, of_parts)
-                                      for one in (wrapped, untrained, relabelled))
+    wrapped = inputs.for_sounds(wrapped, items, parts, of_parts)
+    untrained, relabelled = (None if one is None else inputs.for_sounds(api.model(one), items, parts, of_parts)
+                             for one in (untrained, relabelled))
     each = {name: one.each(len(items)) if hasattr(one, "each") and several is not None else [one] * len(items)
             for name, one in called.items()}
     asked = _Asked(wrapped, chosen, parts, of_parts, baseline, insist, seed, batch_size, ready,

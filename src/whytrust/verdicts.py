@@ -21,13 +21,21 @@ SHORT: dict[Kind, str] = {
     "worse": "worse than random", "no_better": "no better than a blind guess", "better_than_random": "better than random",
     "better_than_blind": "better than blind guesses", "better_than_magnitude": "better than magnitude",
     "undecided": "undecided"}
+SAID = {"random": "random", "blind": "the blind guess", "prior": "the mean of all explainers over other inputs",
+        "centre": "parts near the centre first", "size": "large parts first", "edges": "sharp edges first",
+        "loud": "loud parts first", "early": "early words first", "long": "long words first", "rare": "rare words first",
+        "bright": "bright parts first", "unusual": "unusual values first", "high": "high values first"}
+"""What blind controls rank parts by."""
 BEST = "blind"
 """The best blind control, chosen on other cases than those that it is compared on."""
+NOTHING_LEFT = 0.005
+"""Where the best blind control leaves less than this to the oracle, it finds all there is."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said, of how many cases; `needed`, where undecided and known, is how many would do (two significant digits)."""
+    """What is said, of how many cases; `needed`, where undecided and known, is how many adversaries would do (two significant
+    digits): of a measure that applies to every eighth of them, eight times as many as it needs cases."""
 
     kind: Kind
     words: str
@@ -45,6 +53,7 @@ class Compared:
     magnitude: Mapping[str, Difference] = field(default_factory=dict)
     blind: Mapping[str, Mapping[str, Difference]] = field(default_factory=dict)  # explainer -> control -> difference
     left: Mapping[str, float] = field(default_factory=dict)  # explainer -> how far the oracle is above the best blind control
+    of: int = 0  # how many adversaries there are, where the measure applies to some of them only
 
     def __post_init__(self) -> None:
         """An explainer that is compared with anything is compared with random."""
@@ -53,9 +62,15 @@ class Compared:
                 raise ValueError(f"explainers compared with {what} must be compared with random too, got {sorted(extra)} alone")
 
     def margin(self, name: str) -> float:
-        """The least lead over a blind guess that is one: .05, or half of what the guess leaves to be found, if that is less."""
-        left = self.left.get(name, 1.0)
-        return min(MARGIN, left / 2) if left > 0 else MARGIN
+        """The least lead over a blind guess that is one: .05, or half of what the guess leaves to be found, if that is less.
+
+        Where it leaves nothing, nobody can lead, and .05 is what "no better" is shown by.
+        """
+        return MARGIN if self.all_found(name) else min(MARGIN, self.left.get(name, 1.0) / 2)
+
+    def all_found(self, name: str) -> bool:
+        """Does the best blind control find all there is?"""
+        return self.left.get(name, 1.0) < NOTHING_LEFT
 
     def p_guess(self, name: str) -> float:
         """The p of "worse than random" where an explainer lies below random, else of "better than every blind guess".
@@ -152,7 +167,9 @@ def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) 
     if certain and not compared.blind.get(name):
         return verdict("better_than_random", f"better than random{small}{lower}")
     if small:
-        return verdict("no_better", f"no better than {'a blind guess' if compared.blind.get(name) else 'random'}{lower}")
+        all_found = ", which finds all there is" if compared.all_found(name) else ""
+        guess = "a blind guess" if compared.blind.get(name) else "random"
+        return verdict("no_better", f"no better than {guess}{all_found}{lower}")
     certain = certain and compared.lead(name) >= compared.margin(name)
     if certain and above:
         return verdict("better_than_magnitude", "better than magnitude")
@@ -232,23 +249,43 @@ def _nearest(by_measure: Mapping[str, Verdict]) -> Verdict:
 
 
 def _undecided(compared: Compared, name: str, tests: int) -> Verdict:
-    """How many cases would do? As many as find a difference of the margin: then either it is found, or it is none to speak of.
+    """How many adversaries would do? As many as find a difference of the margin: then either it is found, or it is none to
+    speak of.
 
-    The difference is that to the guess which is hardest to beat. Where so many cases were seen already, the difference lies
-    between the two; then as many as tell one as large as that seen from 0, or from the margin, whichever is easier, or as many
-    as show that one as small as that seen is none. Where none of these is more than were seen, no number is given.
+    The difference is that to the guess which is hardest to beat. One that is larger than the margin already is found by fewer.
+    Where so many cases were seen already, the difference lies between the two; then as many as tell one as large as that seen
+    from 0, or from the margin, whichever is easier, or as many as show that one as small as that seen is none. Where none of
+    these is more than were seen, no number is given.
     """
     (guess, difference), margin = compared.closest(name), compared.margin(name)
     n, size = difference.n, abs(difference.value)
-    against = "" if guess in ("random", BEST) else f" against {guess.partition(':')[0]}"
+    against = "" if guess in ("random", BEST) else f" against {said(guess)}"
+    of = f" of {compared.of}" if compared.of > n else ""
     if difference.freedom <= 0:
-        return Verdict("undecided", f"undecided: n = {n}, too few to say how many are needed", n)
-    to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in (margin, max(size, margin - size))]
+        return Verdict("undecided", f"undecided: n = {n}{of}, too few to say how many are needed", n)
+    effects = [size, margin] if difference.value >= margin else [margin, max(size, margin - size)]
+    to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in effects]
     for cases in (*to_tell, needed_to_equate(difference, tests, margin)):
-        told = _two_digits(cases)
-        if told > n:
-            return Verdict("undecided", f"undecided: n = {n}, about {told:,} needed{against}", n, told)
-    return Verdict("undecided", f"undecided: n = {n} should do, but the difference{against} lies near a border", n)
+        if _two_digits(cases) > n:
+            told = _two_digits(math.ceil(cases * max(compared.of, n) / n))
+            return Verdict("undecided", f"undecided: n = {n}{of}, about {told:,} needed{against}", n, told)
+    return Verdict("undecided", f"undecided: n = {n}{of} should do, but the difference{against} lies near a border", n)
+
+
+def said(control: str) -> str:
+    """What a control ranks parts by."""
+    kind, _, explainer = control.partition(":")
+    if kind == "shuffled":
+        return f"{explainer}'s scores of other inputs"
+    if kind == "shuffled words":
+        return f"{explainer}'s scores of the same words in other texts"
+    if kind == "same answer":
+        return f"{explainer}'s mean scores of other inputs with the same answer"
+    if kind == "same answer words":
+        return f"{explainer}'s scores of the same words in other texts with the same answer"
+    if kind in ("imitation", "curved imitation"):
+        return f"a {'curved' if kind != 'imitation' else 'linear'} imitation of {explainer}"
+    return SAID.get(control, control)
 
 
 def _two_digits(cases: int) -> int:

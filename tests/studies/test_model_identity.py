@@ -42,6 +42,9 @@ class Scores:
         return np.stack([1 - high, high], axis=1)
 
 
+ONE_NUMBER = Scores(1.0)
+
+
 def trees():
     """Two trees that say the same of every row that is asked about, and not of rows between them."""
     rows = np.array([[-2.0, 0, 0], [-1, 0, 0], [1, 0, 0], [2, 0, 0]])
@@ -70,7 +73,7 @@ def picked(model, out):
 
 
 def fooled(model, out):
-    wt.fool(wt.model(Scores(model), classes=["bad", "good"]), TEXTS[:2], "occlusion", quality=None, controls=0, out=out)
+    wt.fool(wt.model(Scores(model)), TEXTS[:2], "occlusion", quality=None, controls=0, out=out)
 
 
 def predicted(model, out):
@@ -104,6 +107,39 @@ def test_a_run_is_not_continued_with_another_model_of_the_same_name(study, tmp_p
     after = {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file() and path.name != "sessions.jsonl"}
     assert {name: data for name, data in after.items() if name in before and not name.endswith("lock")} == {
         name: data for name, data in before.items() if not name.endswith("lock")}
+
+
+@pytest.mark.parametrize("study", [audited, picked, fooled, predicted])
+@pytest.mark.parametrize("read", [{"threshold": 0.9}, {"classes": ["no", "yes"]}])
+def test_a_run_is_not_continued_with_scores_that_are_read_in_another_way(study, read, tmp_path, monkeypatch):
+    """The models say the same numbers; another class is decided for, or the classes are called otherwise."""
+    monkeypatch.setitem(globals(), "Scores", lambda weight: wt.model(ONE_NUMBER, **{"threshold": 0.4} | (read if weight < 0 else {})))
+    study(1.0, tmp_path / "run")
+    study(1.0, tmp_path / "run")
+    with pytest.raises(ValueError, match="holds a run of another spec"):
+        study(-1.0, tmp_path / "run")
+
+
+class Slotted:
+    """A model of rows that holds what it has learnt in slots."""
+
+    __slots__ = ("weight",)
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def __call__(self, rows):
+        return 1 / (1 + np.exp(-self.weight * np.asarray(rows, dtype=float)[:, 0]))
+
+
+def test_what_a_model_holds_in_slots_is_part_of_what_it_is(tmp_path):
+    rows = np.array([[-1.0, 0, 0], [1, 0, 0], [3, 1, 0]])
+    run = partial(wt.audit, inputs=rows, explainers=["occlusion"], background=rows, out=tmp_path / "run")
+    run(wt.model(Slotted(20.0), threshold=0.5))
+    run(wt.model(Slotted(20.0), threshold=0.5))
+    with pytest.raises(ValueError, match="holds a run of another spec"):
+        run(wt.model(Slotted(-20.0), threshold=0.5))
+    assert wt.pick(wt.model(Slotted(20.0), threshold=0.5), rows, 2, explainer="occlusion", background=rows, out=tmp_path / "pick")
 
 
 @pytest.mark.parametrize("study", [insight, chosen, repaired])
@@ -327,6 +363,15 @@ def test_a_net_that_cannot_be_loaded_is_one_error_before_anything_is_written(ima
     assert "has no attribute 'nowhere'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert again(images, tmp_path, "net") == 0
+
+
+def test_a_net_whose_weights_do_not_fit_is_one_line_that_names_it(images, tmp_path, capsys):
+    (tmp_path / "net.py").write_text(NET.format(seed=0) + "net.load_state_dict({})\n")
+    assert again(images, tmp_path, "net") == 2
+    said = capsys.readouterr().err
+    assert "net.py:net' cannot be loaded (RuntimeError: Error(s) in loading state_dict" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
 
 
 def test_plausible_is_not_continued_with_another_net(images, tmp_path, capsys):

@@ -209,8 +209,8 @@ class TorchScores:
             raise Refused("preprocess must do the same to bytes and to floats, from 0 to 255 or from 0 to 1, for gradients, "
                           "and does not: bytes may wrap around in it, as in x - 127; begin with x.float()")
         if array.dtype == np.uint16:
-            raise Refused("gradients and attacks need images of bytes or of floats where preprocess takes bytes, got uint16; pass "
-                          "image / 65535 as float32")
+            raise Refused("gradients and attacks need images of bytes or of floats where preprocess takes bytes, got uint16; "
+                          "pass image / 65535 as float32")
         whole = array.dtype.kind in "iu"
         return self._alike(levels=LEVELS if whole or float(array.max(initial=0)) > GREY_LEVELS else 1.0)
 

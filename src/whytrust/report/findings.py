@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,6 @@ from whytrust import stats, verdicts
 from whytrust.core import AllFailed
 from whytrust.report.absences import absences_of
 from whytrust.report.agreement import agreements
-from whytrust.report.blind import blind_words, said
 from whytrust.report.directions import directions_of
 from whytrust.report.outcomes import BASELINES, FULL, Measured, Outcomes, Record, known_mean, laid_out, outcomes
 from whytrust.report.records import records_of, with_names
@@ -209,6 +209,14 @@ def _contenders(ranked: Sequence[str], tried: Outcomes, kind: str) -> list[Plain
         {"name": name, "role": "baseline", "about": about[name]} for name in BASELINES if name in about]
 
 
+def blind_words(guesses: Sequence[str | None], kind: str) -> str:
+    """What the best blind guess of a run is; of two, where the halves of the run choose differently, both."""
+    names = [verdicts.said(name) for name, _ in Counter(name for name in guesses if name).most_common(2)]
+    inputs = {"text": "texts", "tabular": "rows"}.get(kind, "inputs")
+    return (f"a guess that never asks the model, the best on the other half of the {inputs}: "
+            + " or ".join(names).replace("other inputs", f"other {inputs}"))
+
+
 def _failures(records: Sequence[Record]) -> dict[str, Plain]:
     """On how many cases each explainer failed, in any trial at any strength."""
     found: dict[str, Plain] = {}
@@ -246,7 +254,7 @@ def compared(measured: Measured, tried: Outcomes, names: Sequence[str]) -> verdi
         {n: _against(measured, tried, n, "random") for n in there},
         {n: _against(measured, tried, n, "magnitude") for n in rivals},
         {n: {c: _against(measured, tried, n, c) for c in some} for n, some in controls.items()},
-        {n: float(np.nanmean(values)) for n, values in left.items() if not np.isnan(values).all()})
+        {n: float(np.nanmean(values)) for n, values in left.items() if not np.isnan(values).all()}, len(tried.cases))
 
 
 def _measure(measured: Measured, tried: Outcomes, ranked: Sequence[str]) -> Plain:
@@ -320,14 +328,15 @@ def _why(name: str, flip: Plain, tried: Outcomes) -> str:
     values = tried.measures["flip"].values
     own, random, magnitude = (known_mean(one) for one in _answered(values, name, "random", "magnitude"))
     found, some = flip["against_guess"][name], int((~np.isnan(values[name])).sum())
+    of_several = int((~np.isnan(values["random"])).sum())  # an input of one part has nothing to choose from
     if not some:
         return "An input that is one part has nothing to choose from."
-    where = "" if some == len(tried.cases) else f" (on the {some} of {len(tried.cases)} cases that it explained)"
+    where = "" if some == of_several else f" (on the {some} of {of_several} cases that it explained)"
     changed = "the swapped ones" if _kind(tried.cases[0]) == "text" else "the most changed"
     guessed = known_mean(_answered(values, name, "blind")[1]) if "blind" in values else math.nan
     guess = f", a blind guess in {guessed:.0%}" if "blind" in values else ""
     return (f"Its parts flip the label in {own:.0%} of tries, random ones in {random:.0%}{guess}, {changed} in "
-            f"{magnitude:.0%}{where}; against {said(found['guess'])} {found['value']:+.3f} ({found['low']:+.3f} to "
+            f"{magnitude:.0%}{where}; against {verdicts.said(found['guess'])} {found['value']:+.3f} ({found['low']:+.3f} to "
             f"{found['high']:+.3f}).")
 
 

@@ -78,11 +78,19 @@ def _object(value: Any, inside: tuple[Any, ...]) -> str:
     if not isinstance(value, type) and hasattr(value, "get_params"):  # scikit-learn leaves out what is long
         return shown + _held(sorted(value.get_params(deep=False).items()), inside, (list, tuple, Mapping))
     done = "" if isinstance(value, type) else _done_by(type(value), inside)
-    if _ADDRESS.search(repr(value)) and hasattr(value, "__dict__"):
+    if _ADDRESS.search(repr(value)) and (hasattr(value, "__dict__") or hasattr(value, "__slots__")):
         if done:
             return shown + _kept(value, inside) + done
-        return shown + _held(sorted((name, one) for name, one in vars(value).items() if not name.startswith("_")), inside)
+        public = [(name, one) for name, one in _attributes(value).items() if not name.startswith("_")]
+        return shown + _held(sorted(public), inside)
     return shown + done
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object holds, by name, in its dictionary or in slots."""
+    slots = [name for kind in type(value).__mro__ for given in [vars(kind).get("__slots__", ())]
+             for name in ([given] if isinstance(given, str) else given)]
+    return {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
 
 
 def homemade(kind: type) -> bool:
@@ -132,7 +140,7 @@ def _kept(value: Any, inside: tuple[Any, ...]) -> str:
             written |= {str(step.argval)} if step.opname == "STORE_ATTR" else set()
             scratch |= step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") or step.argval in _WRITING
     lazy = {name for name, member in members if isinstance(member, cached_property)}
-    held = [(name, one) for name, one in sorted(vars(value).items())
+    held = [(name, one) for name, one in sorted(_attributes(value).items())
             if name not in lazy and not (name in written and isinstance(one, PLAIN))]
     return _held(held, inside) if scratch else _held(held, inside, (list, tuple, dict, set))
 
@@ -149,7 +157,8 @@ def _content(value: Any) -> bytes:
 
 
 def code_of(*models: CheckedModel) -> dict[str, str]:
-    """What models are, beside what they say of some inputs: the code of functions, and what nets and estimators have learnt.
+    """What models are, beside what they say of some inputs: the code of functions, what nets and estimators have learnt, and
+    which classes and threshold their scores are read by.
 
     Two trees, or two nets that are sure of themselves, often say the same of a few inputs.
     """
@@ -157,7 +166,9 @@ def code_of(*models: CheckedModel) -> dict[str, str]:
     found = {f"the code of {model.name}": _hash(str([told(model.function), *_learnt_within(model.function)]).encode())
              for model in plain}
     learnt = {f"the weights of {model.name}": _learnt(model.function) for model in models}
-    return found | {name: digest for name, digest in learnt.items() if digest is not None}
+    read = {f"the classes and the threshold of {model.name}": _hash(str((model.classes, model.threshold)).encode())
+            for model in models}
+    return found | read | {name: digest for name, digest in learnt.items() if digest is not None}
 
 
 def code_in(module: ModuleType) -> str:
@@ -196,7 +207,7 @@ def _learnt_within(function: Any) -> list[str]:
     code, names = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
     held = [owner, *getattr(function, "args", ()), *getattr(function, "keywords", {}).values()]
     held += [one for holder in (owner, function) if holder is not None and homemade(type(holder))
-             for _, one in sorted(vars(holder).items())] if not isinstance(function, partial) else []
+             for _, one in sorted(_attributes(holder).items())] if not isinstance(function, partial) else []
     if code is not None:
         held += _around(inner) + [names[name] for name in sorted(set(code.co_names)) if name in names]
     found = []

@@ -303,7 +303,14 @@ def cut_image(normalised: Floats, how: str) -> ImageParts:
 @cache
 def _loaded(name: str) -> tuple[Architecture, DifferentiableModel]:
     found = architecture(name)
-    return found, found.model()
+    try:
+        return found, found.model()
+    except ImportError:
+        raise
+    except Exception as error:  # whatever a user's file or a damaged download may raise
+        raise ValueError(
+            f"net {name!r} cannot be loaded ({type(error).__name__}: {' '.join(str(error).split())}); nothing was begun, see "
+            "to its weights, or leave it out of --models") from error
 
 
 def imagenet_folder(folder: str | Path, scale: float = 1.0) -> Data:
