@@ -15,8 +15,8 @@ from whytrust.domains.tabular import TableParts, TableStatistics
 from whytrust.domains.text import TextParts
 from whytrust.explanation import Explanation
 from whytrust.models.whitebox import MarkedCause
-from whytrust.report import gates
-from whytrust.report.outcomes import Measured
+from whytrust.report import findings, gates
+from whytrust.report.outcomes import Measured, outcomes
 from whytrust.studies.blind import BlindControls, Explained, laid_over, placement, read_off
 
 ATTACK = PGD(epsilon=0.5, units="input", bounds=None, iterations=20, stop="never")
@@ -72,6 +72,18 @@ def test_inputs_of_one_source_are_not_each_others_controls():
     shuffled = found.findings["measures"]["flip@1"]["blind"]["shuffled:occlusion"]
     assert shuffled["n"] == 32
     assert shuffled["value"] == 0  # of the same source it would be 1
+
+
+def test_a_note_says_where_scores_of_inputs_with_the_same_answer_are_missing():
+    inputs = list(MarkedCause(GRID).inputs(60))
+    found = wt.audit(MARKED, inputs, ["occlusion"], "grid:4x4", ATTACK, "flip", fill=0.0)
+    assert found.verdicts()["occlusion"].startswith("better")
+    assert not any("same answer" in note for note in found.findings["notes"])
+    records = list(found.store.records())
+    for blind in (record["trials"][0]["blind"][judge] for record in records[5:] for judge in ("any", "target")):
+        del blind["same answer:occlusion"]
+    (note,) = findings._without_answers(outcomes(records), found.findings["verdicts"], "image")
+    assert "occlusion could not be compared with scores of other inputs with the same answer" in note
 
 
 def test_a_gate_cannot_tell_where_blind_controls_are_not_known(monkeypatch):

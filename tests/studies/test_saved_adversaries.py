@@ -78,6 +78,9 @@ def test_a_saved_adversary_that_misses_its_target_did_not_fool_the_model(attacke
     ({"attack": ATTACK, "targets": [1] * 4}, ValueError, "targets must be one class for each input: expected 6, got 4"),
     ({"attack": ATTACK, "targets": "bright"}, TypeError, "targets must be a list with a class for each input"),
     ({"attack": {**ATTACK, "targets": [1] * 6}, "targets": [1] * 6}, TypeError, "targets were given twice"),
+    ({"attack": {**ATTACK, "targets": "random"}, "targets": [1] * 6}, TypeError, "targets were given twice"),
+    ({"attack": ATTACK, "targets": [1] * 5 + [7]}, ValueError, "target must be an index from 0 to 1.*got 7"),
+    ({"adversaries": INPUTS, "targets": [None] * 6}, TypeError, "targets must be a class for each input, got None for input 0"),
 ])
 def test_what_does_not_fit_the_inputs_is_one_clear_error(wrong, error, message, tmp_path):
     with pytest.raises(error, match=message):

@@ -42,7 +42,7 @@ OF_TEXTS = (
     "A swap can turn the answer by taking a word away. Then what was put in its place says nothing, and an explanation of the "
     "changed text cannot point at what is missing: its miss is no mistake. See “A new word, or a missing one?”.",
     "Few words were swapped, often one: magnitude, which is told which ones, is close to the oracle and no rival. What an "
-    "explainer is measured against is words picked blindly.",
+    "explainer is measured against is words drawn at random and blind guesses.",
     "The attack stops at the first swap that turns the answer, so every verdict is about weak changes, of one strength.",
 )
 """What misleads of texts, beyond that."""
@@ -77,6 +77,7 @@ def findings(store: Store) -> Plain:
     pairs = _pairs(tried, ranked)
     strengths = strengths_of(records, about, ranked, pairs, compared)
     counts, kind = _counts(records, store), _kind(tried.cases[0])
+    rows = _verdicts(ranked, by_measure, measures, strengths, tried)
     return {
         "format": 1, "study": manifest.get("study"), "title": _title(about),
         "model": {"name": about.get("model")}, "kind": kind,
@@ -85,7 +86,7 @@ def findings(store: Store) -> Plain:
                                        if r["status"] == "failed"],
         "explainer_failures": _failures(records), "contenders": _contenders([*ranked, *silent], tried, kind),
         "admitted": list(by_measure), "metrics": metrics,
-        "verdicts": _verdicts(ranked, by_measure, measures, strengths, tried) + [_silent(name) for name in silent],
+        "verdicts": rows + [_silent(name) for name in silent],
         "measures": measures,
         "curves": {judge: _curves(tried, ranked, judge) for judge in ("any", "target")},
         "recovery": _recovered(tried, ranked), "fidelity": _fidelities(tried, ranked) if "fidelity" in trials else [],
@@ -94,7 +95,8 @@ def findings(store: Store) -> Plain:
         "calls": {"asked": sum(t["asked"] for t in tried.trials), "distinct": sum(t["distinct"] for t in tried.trials),
                   "all": sum(r.get("calls") or 0 for r in records)},
         "parts": {"least": min(c["d"] for c in tried.cases), "most": max(c["d"] for c in tried.cases)},
-        "notes": [*about.get("notes", ()), *_cautions(tried, counts, about.get("named", ()), bool(store.problems))],
+        "notes": [*about.get("notes", ()), *_cautions(tried, counts, about.get("named", ()), bool(store.problems)),
+                  *_without_answers(tried, rows, kind)],
         "spec": manifest.get("spec", {}), "repeat": {"command": about.get("command", "")}, "seed": manifest.get("seed"),
         "versions": {name: value for session in store.sessions()[-1:] for name, value in session.items() if name != "time"},
         "sessions": len(store.sessions()),
@@ -197,6 +199,16 @@ def _cautions(tried: Outcomes, counts: Mapping[str, int], named: Sequence[str], 
         notes.append(f"Maps were pooled onto parts in different ways ({told}): a difference between such explainers may be "
                      "one of pooling alone.")
     return notes
+
+
+def _without_answers(tried: Outcomes, rows: Sequence[Plain], kind: str) -> list[str]:
+    """A note where an explainer is called better that was not compared with its scores of inputs with the same answer."""
+    blind, cases = tried.measures["flip"].blind, len(tried.cases)
+    alone = [row["name"] for row in rows if row["kind"] in ("better_than_blind", "better_than_magnitude")
+             and 2 * int((~np.isnan(blind.get(f"same answer:{row['name']}", np.full(cases, np.nan)))).sum()) < cases]
+    return [termed({"kind": kind}, f"Most adversaries share their answer with no other one in their block. So {', '.join(alone)} "
+                   "could not be compared with scores of other inputs with the same answer: an explainer with a fixed map for "
+                   "each answer, which looks at no input, might pass here. Larger blocks (block = …) tell.")] if alone else []
 
 
 def _contenders(ranked: Sequence[str], tried: Outcomes, kind: str) -> list[Plain]:

@@ -51,8 +51,8 @@ def repeat(findings: Findings) -> Markup | None:
     versions = {str(k): spoken(v) for k, v in (findings.get("versions") or {}).items()}
     facts = {"seed": spoken(findings.get("seed")), **{f"version of {k}": v for k, v in versions.items()}}
     calls = findings.get("calls") or {}
-    if known(calls.get("asked")) is not None:
-        facts["questions put to the model"] = f"{spoken(calls['asked'])} ({spoken(calls.get('distinct'))} different ones)"
+    if known(calls.get("asked")):
+        facts["masks that the trials asked the model about"] = f"{spoken(calls['asked'])} ({spoken(calls.get('distinct'))} different ones)"
     tables = [table(["Setting", "Value"], [[k, v] for k, v in settings.items()], "Settings")] if settings else []
     if len(settings) > OPEN:
         tables = [tag("details", tag("summary", f"All {len(settings)} settings"), *tables)]

@@ -50,7 +50,7 @@ TERMS = (
     ("Top half", "Of the half of the words that mattered most, so many are in the new half. Chance leaves about 50%."),
     ("The same text again", "How far the explainer agrees with itself when asked twice about the untouched text. What is lost "
      "there is noise, and no fault of the swaps."),
-    ("Swaps by chance", "As many words, from the same candidates, picked blindly. What is lost there, any edit loses."),
+    ("Swaps by chance", "As many words, from the same candidates, drawn at random. What is lost there, any edit loses."),
     ("The model’s own answers", "The order of the words by how much the model’s score falls without each. Where this moves, "
      "the model reasons otherwise, and the explanation may be right to follow."),
     ("Perplexity", "How much the text surprises a language model; a text that reads worse has more."),

@@ -111,7 +111,7 @@ def _flips(case: Shown) -> dict[str, str]:
 
 
 def _blindly(findings: Findings, case: Shown) -> Markup | None:
-    """What as many parts picked blindly would do: without it, ✓ for many parts looks like knowledge."""
+    """What as many parts drawn at random would do: without it, ✓ for many parts looks like knowledge."""
     chances = (case.trial.get("random") or {}).get("any") or []
     found = {k: known(chance) for k, chance in zip(_ks(case, len(chances)), chances, strict=False)}
     if all(chance is None for chance in found.values()):
@@ -121,7 +121,7 @@ def _blindly(findings: Findings, case: Shown) -> Markup | None:
     k = min(K, last)
     share = tag("b", shares[k - 1], data_chances=" ".join(shares))
     parts = count(case.parts, termed(findings, "part"))
-    return tag("p", f"Of {parts}, ", tag("b", k, class_="k-shown"), " picked blindly turn the answer in ",
+    return tag("p", f"Of {parts}, ", tag("b", k, class_="k-shown"), " drawn at random turn the answer in ",
                share, " of draws.", class_="aside")
 
 

@@ -182,6 +182,8 @@ def target_list(given: Any, count: int) -> list[Any]:
                         f"got {given!r:.60}")
     if len(given) != count:
         raise ValueError(f"targets must be one class for each input: expected {count}, got {len(given)}")
+    if missing := [i for i, one in enumerate(given) if one is None]:
+        raise TypeError(f"targets must be a class for each input, got None for input {missing[0]}")
     return [one.item() if isinstance(one, np.generic) else one for one in given]
 
 

@@ -133,9 +133,9 @@ def load(preset_or_path: str, changes: Mapping[str, Any] | None = None, rehearse
 def one_for_each(given: Mapping[str, Any], count: int) -> dict[str, Any]:
     """The attack, adversaries and targets of a call, the latter two with one for each of so many inputs."""
     attack, targets, saved = (given.get(name) for name in ("attack", "targets", "adversaries"))
+    if isinstance(attack, Mapping) and "targets" in attack and targets is not None:
+        raise TypeError("targets were given twice, beside the attack and in it; leave one out")
     if isinstance(attack, Mapping) and np.ndim(attack.get("targets", "random")) == 1:
-        if targets is not None:
-            raise TypeError("targets were given twice, beside the attack and in it; leave one out")
         targets, attack = attack["targets"], {key: value for key, value in attack.items() if key != "targets"}
     if saved is not None and attack is not None:
         raise TypeError(f"adversaries were given, so nothing is attacked: leave attack out, got {attack!r:.60}")
@@ -257,6 +257,8 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     generator(seed)
     if not data.items:
         raise ValueError("an audit needs at least one input, got none")
+    for target in () if targets is None or model.classes is None else targets:
+        model.class_index(target, len(model.classes))
     wrong = [name for name in of_parts if not any(name in names for names in reading.OPTIONS.values())]
     if wrong:
         known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
