@@ -1,10 +1,10 @@
 """How often does an audit call a blind explainer better than a blind guess, and how often one that knows the cause?
 
 The audits are simulated, in four domains. Parts (segments of pictures and spectrograms, words, columns), blind controls,
-measures and verdicts are those of real audits; what each part does to the label is planted. Half of that effect can be guessed,
-from the place and from what the input shows without its model; the other half belongs to this input alone. The label flips when
-the parts that are laid over the clean input have a planted share of the whole effect. Eight explainers are blind by
-construction, three know the cause, two of them with noise.
+measures and verdicts are those of real audits; what each part does to the label is planted. Half of that effect can be guessed:
+from what the input shows without its model, from a fixed map, and from a map for each of four answers. The other half belongs
+to this input alone. The label flips when the parts that are laid over the clean input have a planted share of the whole
+effect. Nine explainers are blind by construction, and know the planted maps; three know the cause, two of them with noise.
 
     .venv/bin/python -m benchmarks.blind [--audits 408] [--inputs 100] [--domains …] [--explainers …]
 """
@@ -34,14 +34,14 @@ from whytrust.stats import area, rate
 from whytrust.studies.blind import BlindControls, Controls, Explained, laid_over, read_off, word_counts
 
 DOMAINS = ("image", "audio", "text", "tabular")
-BANK, BLOCK, DRAWS, SIDE = 600, 16, 10, 24
+BANK, BLOCK, DRAWS, SIDE, ANSWERS = 600, 16, 10, 24, 4
 KEPT = (1, 3, 5)
 WORDS = [f"{a}{b}" for a in ("re", "un", "over", "mis", "", "out", "de") for b in
          ("a", "turn", "take", "do", "lead", "state", "consider", "place", "run", "mark", "standing", "it")]
-BLIND = ("centre", "fixed map", "edges", "size", "another input's", "mean", "sum", "product")
+BLIND = ("centre", "fixed map", "map an answer", "edges", "size", "another input's", "mean", "sum", "product")
 """What a domain has of these: in texts "edges" are rare words, "size" is length, "centre" is the beginning; in rows all
-three are how unusual a value is. "sum" adds a fixed map to all that can be read off the input, weighted by chance; "product"
-multiplies the map by that sum."""
+three are how unusual a value is. "fixed map" and "map an answer" are those that the cause follows. "sum" adds the fixed map to
+all that can be read off the input, weighted by chance; "product" multiplies the map by that sum."""
 SOUND = {"truth": 0.0, "nearly the truth": 0.35, "noisy truth": 0.7}
 """Explainers that know the cause, with noise of this deviation: correlations of 1, .94 and .82 with the truth."""
 
@@ -54,6 +54,7 @@ class Planted:
     effects: Floats
     share: float  # of all effects that turns the label
     change: Floats  # how much each part was changed
+    answer: int
     seen: dict[str, Floats] = field(default_factory=dict)
 
     def flips(self, order: Any, ks: list[int]) -> Any:
@@ -99,6 +100,11 @@ def placed(parts: Any, fixed: Floats) -> Floats:
     return np.asarray(parts.pool(fixed, "mean"))
 
 
+def habit(domain: str, answer: int | None = None) -> Floats:
+    """The map that causes follow whatever the answer, or where it is this one."""
+    return generator(0, "habit", domain, *([] if answer is None else [answer])).normal(0, 1, (SIDE, SIDE))
+
+
 def counted(every: list[Any]) -> Any:
     return sum((word_counts(parts.text) for parts in every if isinstance(parts, TextParts)), Counter())
 
@@ -107,22 +113,23 @@ def bank(domain: str) -> list[Planted]:
     """Inputs with planted causes."""
     every = [drawn(domain, case) for case in range(BANK)]
     counts = counted(every)
-    habit = generator(0, "habit", domain).normal(0, 1, (SIDE, SIDE))
     found = []
     for case, parts in enumerate(every):
         rng = generator(0, "effects", domain, case)
         shown = read_off(parts, rng, counts)
-        guessable = standard(np.sum([standard(v) for v in (*shown.values(), placed(parts, habit))], axis=0))
+        answer = int(rng.integers(ANSWERS))
+        maps = (placed(parts, habit(domain)), placed(parts, habit(domain, answer)))
+        guessable = standard(np.sum([standard(v) for v in (*shown.values(), *maps)], axis=0))
         own = rng.normal(0, 1, len(guessable))
         effects = np.exp(1.5 * (guessable + own) / np.sqrt(2))
         change = effects * np.exp(rng.normal(0, 1, len(own)))
         noise = rng.normal(0, 1, len(own))
         seen = {name: standard(np.log(effects)) + deviation * noise for name, deviation in SOUND.items()}
-        found.append(Planted(parts, effects, rng.uniform(0.2, 0.6), change, seen))
+        found.append(Planted(parts, effects, rng.uniform(0.2, 0.6), change, answer, seen))
     return found
 
 
-def explained(kind: str, cases: list[Planted], fixed: Floats, rng: np.random.Generator) -> list[Any]:
+def explained(kind: str, domain: str, cases: list[Planted], rng: np.random.Generator) -> list[Any]:
     """What one explainer says of every input of an audit."""
     out, counts = [], counted([one.parts for one in cases])
     weights = rng.uniform(0.2, 1, 1 + len(read_off(cases[0].parts, rng, counts)))
@@ -132,23 +139,23 @@ def explained(kind: str, cases: list[Planted], fixed: Floats, rng: np.random.Gen
         map_ = None
         if kind in SOUND:
             scores = one.seen[kind]
-        elif kind == "fixed map":
-            scores = placed(one.parts, fixed)
-            map_ = fixed if one.parts.domain in ("image", "audio") else None
+        elif kind in ("fixed map", "map an answer"):
+            fixed = habit(domain, one.answer if kind == "map an answer" else None)
+            scores, map_ = placed(one.parts, fixed), fixed if domain in ("image", "audio") else None
         elif kind in ("sum", "product"):
-            summed = [standard(values) for values in (placed(one.parts, fixed), *shown.values())]
+            summed = [standard(values) for values in (placed(one.parts, habit(domain)), *shown.values())]
             scores = weights @ np.array(summed) if kind == "sum" else summed[0] * (weights[1:] @ np.array(summed[1:]))
         elif kind in ("another input's", "mean"):
             near = [cases[(i + step) % len(cases)] for step in range(7, 8 if kind != "mean" else 30)]
             scores = np.mean([standard(laid_over(_said(o.seen["noisy truth"]), o.parts, one.parts)) for o in near], axis=0)
         else:
             scores = shown[kind] if kind in shown else shown[names[("centre", "edges", "size").index(kind) % len(names)]]
-        out.append(_said(scores, map_))
+        out.append(_said(scores, map_, one.answer))
     return out
 
 
-def _said(scores: Floats, map_: Floats | None = None) -> Any:
-    return SimpleNamespace(scores=scores, map=map_, settings={"pooling": "mean"}, target=0)
+def _said(scores: Floats, map_: Floats | None = None, answer: int = 0) -> Any:
+    return SimpleNamespace(scores=scores, map=map_, settings={"pooling": "mean"}, target=answer)
 
 
 def record(i: int, one: Planted, answers: dict[str, Any], blind: Controls, rng: np.random.Generator) -> dict[str, Any]:
@@ -177,9 +184,9 @@ def record(i: int, one: Planted, answers: dict[str, Any], blind: Controls, rng: 
     return {"case": str(i), "d": d, "source": None, "trials": [trial]}
 
 
-def audited(cases: list[Planted], kind: str, rng: np.random.Generator) -> verdicts.Verdict:
+def audited(cases: list[Planted], kind: str, domain: str, rng: np.random.Generator) -> verdicts.Verdict:
     """The verdict of an audit of one explainer."""
-    said = explained(kind, cases, rng.normal(0, 1, (SIDE, SIDE)), rng)
+    said = explained(kind, domain, cases, rng)
     records, counts = [], counted([one.parts for one in cases])
     for start in range(0, len(cases), BLOCK):
         block = {str(i): Explained(one.parts, read_off(one.parts, rng, counts), {kind: said[i]})
@@ -194,7 +201,7 @@ def audited(cases: list[Planted], kind: str, rng: np.random.Generator) -> verdic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--audits", type=int, default=408, help="of blind explainers, a domain")
+    parser.add_argument("--audits", type=int, default=405, help="of blind explainers, a domain")
     parser.add_argument("--inputs", type=int, default=100, help="of an audit")
     parser.add_argument("--domains", nargs="*", default=DOMAINS)
     parser.add_argument("--explainers", nargs="*", default=(*BLIND, *SOUND))
@@ -207,7 +214,7 @@ def main() -> None:
             for number in range(asked.audits // len(BLIND)):
                 rng = generator(1, domain, kind, number)
                 some = [cases[i] for i in rng.choice(BANK, asked.inputs, replace=False)]
-                found = audited(some, kind, rng).kind
+                found = audited(some, kind, domain, rng).kind
                 counts[found] = counts.get(found, 0) + 1
             total = sum(counts.values())
             won = [1.0] * sum(counts.pop(name, 0) for name in ("better_than_blind", "better_than_magnitude"))
