@@ -81,6 +81,7 @@ class Cut:
     absent: Floats | None = None
     layer: str = ""
     seen: tuple[int, ...] = ()  # the shape of what the net itself is given for the input
+    cropped: bool = False  # does the net not see the edge of the image?
     channels: int = 0  # the axis of `values` that has the channels of a feature map
     grid: tuple[int, int, int] | None = None  # of a transformer's tokens: height, width, tokens before the first place
 

@@ -262,7 +262,7 @@ def test_a_booster_survives_pickling_and_does_not_change_what_it_is(booster, say
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again(FRAME), model(FRAME))
     assert code_of(again) == code_of(model) == code_of(wt.model(booster))
-    assert list(code_of(model)) == ["the weights of Booster"]
+    assert list(code_of(model)) == ["the classes and the threshold of Booster", "the weights of Booster"]
 
 
 def test_a_run_has_the_same_records_with_workers_and_is_not_continued_with_another_booster(tmp_path):

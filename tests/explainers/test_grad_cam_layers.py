@@ -613,3 +613,16 @@ def test_a_net_with_a_compiled_method(where):
     found = explained(made(Compiled))
     assert found.settings["layer"] == "net.layer2"
     np.testing.assert_allclose(found.map, by_hand(made(ResNet), "layer2", IMAGE, channels_last=False), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("crops", [True, False])
+def test_a_note_says_where_the_preprocessing_crops_an_input_of_the_size_that_the_net_sees(crops):
+    """As torchvision's presets do, which enlarge a picture of 224 pixels to 256 and take the middle 224."""
+    class Preset(nn.Module):
+        def forward(self, x):
+            large = nn.functional.interpolate(x, (20, 20) if crops else (16, 16), mode="bilinear")
+            return large[..., 2:18, 2:18] if crops else large
+
+    model = wt.model(made(ResNet), preprocess=Preset(), layout="NCHW", output="logit")
+    found = wt.explain(model, IMAGE, method="grad_cam", parts="grid:2x2", target=1)
+    assert any("cuts off the border" in note for note in found.notes) == crops

@@ -37,6 +37,8 @@ SAME_INPUTS = 1e-3
 """How far, in parts of their scale, what `preprocess` makes of integers may lie from what it makes of the same floats."""
 LEVELS = 255.0
 """The largest byte: transforms that scale bytes map it to 1."""
+EDGES = 8
+"""An axis that is longer has an edge, and is not one of channels."""
 GREY_LEVELS = 2.0
 """An image of floats with a value above this counts grey levels up to 255; others go from 0 to 1, give or take some noise."""
 
@@ -279,8 +281,20 @@ class TorchScores:
             with uncompiled():
                 return scores_of(net(prepared.repeat(n, *repeats)))
 
-        return cut(net, at, run, modules,
-                   seen=tuple(prepared.shape[1:]), followed=followed if prepared.is_floating_point() else None)
+        values, tail, places = cut(net, at, run, modules, seen=tuple(prepared.shape[1:]),
+                                   followed=followed if prepared.is_floating_point() else None)
+        return values, tail, {**places, "cropped": preprocess is not None and self._crops(batch, preprocess, prepared)}
+
+    def _crops(self, batch: Batch, preprocess: Preprocess, prepared: Any) -> bool:
+        """Is what a preprocess makes of an image the same whatever its edge is?"""
+        if not isinstance(batch, np.ndarray) or batch.ndim != 4 or batch.min() == batch.max():
+            return False
+        other, middle = batch.copy(), batch.min() / 2 + batch.max() / 2
+        for axis in (axis for axis in (1, 2, 3) if batch.shape[axis] > EDGES):
+            edge = np.take(batch, [0, -1], axis)
+            np.moveaxis(other, axis, 0)[[0, -1]] = np.moveaxis(np.where(edge > middle, batch.min(), batch.max()), axis, 0)
+        with evaluating(self.module), need("torch", "torch").no_grad():
+            return bool((self._inputs(self.prepare(other, preprocess)) == prepared).all())
 
     @property
     def home(self) -> Any:

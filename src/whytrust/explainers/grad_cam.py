@@ -12,7 +12,7 @@ from whytrust.backends.torch_cuts import LAST_MAP
 from whytrust.checked import Cut
 from whytrust.core import Floats, Sense
 from whytrust.explainers.laying import enlarged
-from whytrust.explainers.spots import Spot
+from whytrust.explainers.spots import CROPPED, Spot
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ class GradCam:
         if not map.any():
             notes.append(self._why_empty(spot, cut))
         here, there = spot.places, cut.seen[-len(spot.places):]
-        if not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
+        if cut.cropped:
+            notes.append(CROPPED)
+        elif not {there, cut.seen[:len(here)]} & {here, here[::-1]}:
             notes.append(f"The net sees {_times(there)} of an input of {_times(here)}: the map was "
                          "stretched over the whole input, which is wrong where the net sees a crop of it.")
         return self.stated(spot), tuple(notes)

@@ -26,7 +26,7 @@ AT_ONCE = 5 << 18
 """Bytes of inputs, as 32-bit floats, that go through a net at once on a processor: what its caches hold."""
 SAME = 1e-3
 """How far, in parts of their scale, what a preprocessing makes of whole numbers may lie from what it makes of floats."""
-CROPPED = ("The model's image processor cuts off the border, and the map of what is left was laid over the whole image: scores "
+CROPPED = ("The model's preprocessing cuts off the border, and the map of what is left was laid over the whole image: scores "
            "near the border are those of places further in.")
 BASELINES = ("black", "mean", "blurred", "noise", "pad")
 

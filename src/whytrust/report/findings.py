@@ -206,8 +206,9 @@ def _without_answers(tried: Outcomes, rows: Sequence[Plain], kind: str) -> list[
     blind, cases = tried.measures["flip"].blind, len(tried.cases)
     alone = [row["name"] for row in rows if row["kind"] in ("better_than_blind", "better_than_magnitude")
              and 2 * int((~np.isnan(blind.get(f"same answer:{row['name']}", np.full(cases, np.nan)))).sum()) < cases]
-    return [termed({"kind": kind}, f"Most adversaries share their answer with no other one in their block. So {', '.join(alone)} "
-                   "could not be compared with scores of other inputs with the same answer: an explainer with a fixed map for "
+    who = ", ".join(alone)
+    return [termed({"kind": kind}, f"Most adversaries share their answer with no other one in their block. So {who} could not "
+                   "be compared with scores of other inputs with the same answer: an explainer with a fixed map for "
                    "each answer, which looks at no input, might pass here. Larger blocks (block = …) tell.")] if alone else []
 
 

@@ -52,7 +52,8 @@ def repeat(findings: Findings) -> Markup | None:
     facts = {"seed": spoken(findings.get("seed")), **{f"version of {k}": v for k, v in versions.items()}}
     calls = findings.get("calls") or {}
     if known(calls.get("asked")):
-        facts["masks that the trials asked the model about"] = f"{spoken(calls['asked'])} ({spoken(calls.get('distinct'))} different ones)"
+        different = spoken(calls.get("distinct"))
+        facts["masks that the trials asked the model about"] = f"{spoken(calls['asked'])} ({different} different ones)"
     tables = [table(["Setting", "Value"], [[k, v] for k, v in settings.items()], "Settings")] if settings else []
     if len(settings) > OPEN:
         tables = [tag("details", tag("summary", f"All {len(settings)} settings"), *tables)]

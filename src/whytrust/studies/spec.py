@@ -257,8 +257,9 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     generator(seed)
     if not data.items:
         raise ValueError("an audit needs at least one input, got none")
-    for target in () if targets is None or model.classes is None else targets:
-        model.class_index(target, len(model.classes))
+    for target in targets or ():
+        if model.classes is not None:
+            model.class_index(target, len(model.classes))
     wrong = [name for name in of_parts if not any(name in names for names in reading.OPTIONS.values())]
     if wrong:
         known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
