@@ -595,6 +595,16 @@ def test_a_gate_that_weighs_places_is_part_of_the_map():
     np.testing.assert_allclose(found.map, enlarged(cam), rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("layer", [None, "layer2.0", "layer1.0.conv1"])
+def test_layers_of_a_compiled_part_have_the_names_that_they_had_before(layer):
+    net = made(ResNet)
+    net.layer1, net.layer2 = (torch.compile(one, backend="eager") for one in (net.layer1, net.layer2))
+    plain, compiled = (wt.explain(wt.model(one, layout="NCHW", output="logit"), IMAGE, method="grad_cam", parts="grid:2x2",
+                                  target=1, layer=layer) for one in (made(ResNet), net))
+    assert "_orig_mod" not in compiled.settings["layer"]
+    np.testing.assert_allclose(compiled.map, plain.map, rtol=1e-5)
+
+
 @pytest.mark.parametrize("where", ["forward", "method"])
 def test_a_net_with_a_compiled_method(where):
     class Compiled(nn.Module):

@@ -183,7 +183,7 @@ def cut(module: Any, at: str | None, run: Run, modules: tuple[Any, ...],
                          "input; name another layer" + ("" if outputs else ", outside of what is scripted or compiled"))
     own, node = outputs[0]
     channels = 1 if node is None else _channels(node, own, seen) or 1
-    places: dict[str, Any] = {"layer": name, "seen": seen, "channels": channels - 1}
+    places: dict[str, Any] = {"layer": name.replace("_orig_mod.", ""), "seen": seen, "channels": channels - 1}
     if own.ndim == len(seen) == 3:
         places["grid"] = _grid(node, own, seen)
     coordinates = getattr(layer, "coordinates", None)
@@ -255,12 +255,13 @@ def _layer_name(module: Any, at: str | None) -> str:
                              "sound in time alone (parts='time:16'), explain the spectrogram itself, or use a method of "
                              "slopes: saliency, integrated_gradients")
         return found
-    if at not in names:
+    uncompiled = {name.replace("_orig_mod.", ""): name for name in names}  # as layers were called before torch.compile
+    if at not in names and at not in uncompiled:
         close = [] if at.isdigit() else difflib.get_close_matches(at, names, 3, 0.3)
         which = f"{'the nearest' if close else 'its last'} are {', '.join(map(repr, close or names[-3:]))}"
         raise Refused(f"layer must name a layer of {type(module).__name__}, got {at!r}; {which}" if names else
                       f"{type(module).__name__} has no layers to name")
-    return at
+    return at if at in names else uncompiled[at]
 
 
 def _last_convolution(module: Any, run: Run, modules: tuple[Any, ...]) -> str:
