@@ -6,7 +6,7 @@ from what the input shows without its model, from a fixed map, and from a map fo
 to this input alone. The label flips when the parts that are laid over the clean input have a planted share of the whole
 effect. Nine explainers are blind by construction, and know the planted maps; three know the cause, two of them with noise.
 
-    .venv/bin/python -m benchmarks.blind [--audits 408] [--inputs 100] [--domains …] [--explainers …]
+    .venv/bin/python -m benchmarks.blind [--audits 405] [--inputs 100] [--domains …] [--explainers …]
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ class Explanation:
             scores, own = np.zeros(len(scores)), float(asked.original[asked.target])
             more |= {name: own for name in ("intercept", "local_prediction") if more.get(name) is not None}
             more |= {"standard_errors": None, "fidelity": None, "fidelity_fresh": None, "undecided": (), "rules": None,
-                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls), unit),)}
+                     "origin": None, "notes": (shown.independent(own, more.get("calls", question.memory.calls), unit,
+                                                          asked.memory.seen.rounding(asked.target)),)}
         more["notes"] = (*views.caveats(question.parts.view), *getattr(question.parts, "notes", ()), *more.get("notes", ()),
                          *_by_threshold(model, original))
         if more.get("origin") is not None:

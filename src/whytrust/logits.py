@@ -21,6 +21,8 @@ def one_hot(shape: tuple[int, ...], targets: NDArray[np.intp]) -> Floats:
 
 OF_ONE = 1e-4
 """Scores of an input whose sum is this near to 1 are shares of it."""
+TO_ROUNDING = 1e-6
+"""The same where nothing was rounded or left out but the last digits of single precision."""
 
 
 def are_shares(scores: Floats | None) -> bool:
@@ -50,7 +52,7 @@ def log_odds_of_rows(p: Floats) -> Floats:
     odds, rows, largest = log_odds(p), np.arange(len(p)), p.argmax(axis=1)
     others = p.copy()
     others[rows, largest] = 0.0
-    shares = (p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) < OF_ONE) & (p.shape[1] > 1)
+    shares = (p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) < TO_ROUNDING) & (p.shape[1] > 1)
     odds[rows, largest] = np.where(shares, log_odds(p[rows, largest], others.sum(axis=1)), odds[rows, largest])
     return odds
 

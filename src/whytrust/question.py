@@ -88,9 +88,12 @@ class Range:
         if self.asked < 2:
             return False
         low, high = float(self.least[target]), float(self.greatest[target])
-        single = bool(self.single[target]) or (self.shares and bool(self.single[1 - target]) and high < 1 - FINE)
-        rounded = ROUNDED_SINGLE if single and not self.whole else ROUNDED
-        return high - low <= rounded * max(abs(low), abs(high), self.unit)
+        return high - low <= self.rounding(target) * max(abs(low), abs(high), self.unit)
+
+    def rounding(self, target: int) -> float:
+        """The share of a class's scores that is rounding."""
+        other = self.shares and bool(self.single[1 - target]) and float(self.greatest[target]) < 1 - FINE
+        return ROUNDED_SINGLE if (bool(self.single[target]) or other) and not self.whole else ROUNDED
 
     def beyond(self, target: int, limit: float) -> bool:
         """Did the score of this class come to ± `limit`?"""

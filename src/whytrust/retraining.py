@@ -64,6 +64,7 @@ def roar(train: Train, model: Any, learnt: tuple[Any, Any], tested: tuple[Any, A
     explainers, ready, of_parts, batch_size = explainers_of(method, dict(options), parts)
     if ready:
         raise TypeError(f"roar explains every input, and {', '.join(sorted(ready))} are values that are there already")
+    wrapped = reading.for_sounds(wrapped, learnt[0] if isinstance(learnt, tuple) and len(learnt) == 2 else (), parts, of_parts)
     ask = api.Asking(wrapped, tuple(explainers.values()), True, None, parts, int(seed), of_parts, batch_size)
     with Progress("explaining") as progress:
         sides = []

@@ -167,9 +167,9 @@ def judge(compared: Compared, name: str, p_values: Adjusted, *, tests: int = 1) 
     if certain and not compared.blind.get(name):
         return verdict("better_than_random", f"better than random{small}{lower}")
     if small:
-        all_found = ", which finds all there is" if compared.all_found(name) else ""
-        guess = "a blind guess" if compared.blind.get(name) else "random"
-        return verdict("no_better", f"no better than {guess}{all_found}{lower}")
+        all_found = " (which finds all there is)" if compared.all_found(name) else ""
+        guess = f"a blind guess{all_found}" if compared.blind.get(name) else "random"
+        return verdict("no_better", f"no better than {guess}{lower}")
     certain = certain and compared.lead(name) >= compared.margin(name)
     if certain and above:
         return verdict("better_than_magnitude", "better than magnitude")
@@ -263,7 +263,7 @@ def _undecided(compared: Compared, name: str, tests: int) -> Verdict:
     of = f" of {compared.of}" if compared.of > n else ""
     if difference.freedom <= 0:
         return Verdict("undecided", f"undecided: n = {n}{of}, too few to say how many are needed", n)
-    effects = [size, margin] if difference.value >= margin else [margin, max(size, margin - size)]
+    effects = [size, margin] if size >= margin else [margin, max(size, margin - size)]
     to_tell = [needed(difference, min(effect, 1.0), tests=tests) for effect in effects]
     for cases in (*to_tell, needed_to_equate(difference, tests, margin)):
         if _two_digits(cases) > n:

@@ -90,8 +90,31 @@ def test_images_of_16_bits_are_scaled_by_what_they_can_hold():
         wt.explain(model_of(), deep[0], method="saliency", parts="grid:2x2", target=1)
 
 
-@pytest.mark.parametrize("more", [50, 100, 200])
-def test_bytes_that_wrap_around_where_images_are_bright_are_found(more):
+class Counts(nn.Module):
+    """Of a camera of 12 bits, in numbers of its own."""
+
+    def forward(self, images):
+        return (images.float() - 1000) / 500
+
+
+class Bare(nn.Module):
+    """The same, by what torch cannot do with uint16."""
+
+    def forward(self, images):
+        return (images - 1000) / 500
+
+
+@pytest.mark.parametrize("preprocess", [Counts(), Bare()])
+def test_a_preprocess_that_counts_16_bits_itself_is_left_alone(preprocess):
+    deep = IMAGES.astype(np.uint16) * 16
+    with torch.no_grad():
+        said = net_of()((torch.from_numpy(deep.astype(np.float32)) - 1000) / 500).softmax(1).numpy()
+    np.testing.assert_allclose(model_of(preprocess)(deep), said, atol=1e-6)
+    assert wt.explain(model_of(preprocess), deep[0], method="saliency", parts="grid:2x2", target=1).scores.any()
+
+
+@pytest.mark.parametrize("more", [-127, -16, 15, 50, 100, 200])
+def test_bytes_that_wrap_around_where_images_are_dark_or_bright_are_found(more):
     class Brighter(nn.Module):
         def forward(self, images):
             return (images + more) / 128

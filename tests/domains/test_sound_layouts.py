@@ -214,6 +214,23 @@ def test_every_verb_finds_the_layout_that_explain_finds():
     assert readers[0].to_json()["tables"] == readers[1].to_json()["tables"]
 
 
+def test_what_is_removed_for_a_training_lies_where_the_explanation_says():
+    """Loud in the second quarter of the time: where that is removed, nothing is left to learn from."""
+    sides = [((1 + RNG.normal(size=(12, BANDS, FRAMES))).astype(np.float32), list(np.arange(12) % 2)) for _ in range(2)]
+    kept = []
+
+    def train(inputs, labels, seed):
+        kept.append(np.array(inputs))
+        return lambda batch: np.tile([0.5, 0.5], (len(batch), 1))
+
+    for layout in ({}, {"layout": "NFT"}):
+        model = wt.model(OverTime(), output="logit", **layout)
+        wt.roar(train, model, *sides, "occlusion", parts="time:4", fill="zero", shares=(0.25,), trainings=1)
+    first, second = kept[:len(kept) // 2], kept[len(kept) // 2:]
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("verb", ["measure", "pick", "trust"])
 def test_a_net_of_waves_with_a_channel_gets_the_axis_in_every_verb(verb):
     waves, cut = [wave() * by for by in (0.5, 1.0, 1.5)], {"parts": "time:4", "rate": 8000}

@@ -163,6 +163,11 @@ def test_a_sure_model_in_double_precision_is_saturated_and_not_independent(metho
     assert any("saturated" in note for note in e.notes)
 
 
+def test_a_model_in_double_precision_that_is_constant_near_one_is_independent():
+    e = wt.explain(lambda texts: np.tile([5e-6, 1 - 5e-6], (len(texts), 1)), "a warm film", target=1)
+    assert any(SENTENCE in note for note in e.notes)
+
+
 def test_a_constant_column_beside_a_large_score_says_nothing_of_its_precision():
     e = wt.explain(lambda texts: np.column_stack([np.zeros(len(texts)), [1e6 + 0.3 * ("warm" in t) for t in texts]]), "a warm film")
     assert dict(zip(e.names, e.scores, strict=True))["warm"] == pytest.approx(0.3, rel=1e-3)

@@ -625,14 +625,21 @@ def test_a_net_with_a_compiled_method(where):
     np.testing.assert_allclose(found.map, by_hand(made(ResNet), "layer2", IMAGE, channels_last=False), rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize("crops", [True, False])
-def test_a_note_says_where_the_preprocessing_crops_an_input_of_the_size_that_the_net_sees(crops):
+def middle(x):
     """As torchvision's presets do, which enlarge a picture of 224 pixels to 256 and take the middle 224."""
+    return nn.functional.interpolate(x, (20, 20), mode="bilinear")[..., 2:18, 2:18]
+
+
+@pytest.mark.parametrize(("side", "preset", "crops"), [
+    (16, middle, True), (64, middle, True), (16, lambda x: x * 2, False), (8, lambda x: x * 2, False),
+    (64, lambda x: nn.functional.interpolate(x, (16, 16), mode="bilinear"), False),
+    (64, lambda x: nn.functional.interpolate(x, (16, 16), mode="nearest"), False)])
+def test_a_note_says_where_the_preprocessing_crops(side, preset, crops):
     class Preset(nn.Module):
         def forward(self, x):
-            large = nn.functional.interpolate(x, (20, 20) if crops else (16, 16), mode="bilinear")
-            return large[..., 2:18, 2:18] if crops else large
+            return preset(x)
 
+    image = np.random.default_rng(1).normal(size=(3, side, side))
     model = wt.model(made(ResNet), preprocess=Preset(), layout="NCHW", output="logit")
-    found = wt.explain(model, IMAGE, method="grad_cam", parts="grid:2x2", target=1)
+    found = wt.explain(model, image, method="grad_cam", parts="grid:2x2", target=1)
     assert any("cuts off the border" in note for note in found.notes) == crops

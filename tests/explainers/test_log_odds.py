@@ -81,6 +81,12 @@ def test_two_probabilities_in_single_precision_have_exact_log_odds(method, const
         assert not found.notes
 
 
+def test_probabilities_that_were_rounded_are_read_as_they_are():
+    """Of those of which the small ones were rounded away nothing is known but 1 − p."""
+    rounded = CheckedModel(lambda b: np.tile([0.9999, 0.0, 0.0, 0.0], (len(b), 1)), output="probability")
+    assert rounded.log_odds(np.zeros((1, 2)))[0, 0] == pytest.approx(np.log(0.9999 / 0.0001))
+
+
 def test_one_probability_in_single_precision_is_said_to_be_rough():
     def one(batch):
         return (1 / (1 + np.exp(-margin(batch, 13.0)))).astype(np.float32)
@@ -89,6 +95,8 @@ def test_one_probability_in_single_precision_is_said_to_be_rough():
     assert any("single precision" in note for note in found.notes)
     fine = CheckedModel(lambda batch: 1 / (1 + np.exp(-margin(batch, 13.0))), output="probability")
     assert not Occlusion(explains="logit")(Question(fine, Bits(6), 1), generator(0)).notes
+    small = CheckedModel(lambda batch: (1 / (1 + np.exp(15 - margin(batch, 0)))).astype(np.float32), output="probability")
+    assert not Occlusion(explains="logit")(Question(small, Bits(6), 1), generator(0)).notes  # near 0 it is as fine as anywhere
 
 
 @pytest.mark.parametrize("method", METHODS, ids=NAMES)

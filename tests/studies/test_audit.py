@@ -98,7 +98,7 @@ def test_an_explainer_that_sees_nothing_never_wins_where_causes_lie_in_the_middl
 
 def test_a_cause_that_never_moves_can_be_guessed(tmp_path):
     found = wt.audit(BOX, list(INPUTS), {"occlusion": {}}, "grid:4x4", ATTACK, "flip", tmp_path / "run", fill=0.0, draws=10)
-    assert found.verdicts()["occlusion"] == "no better than a blind guess, which finds all there is"
+    assert found.verdicts()["occlusion"] == "no better than a blind guess (which finds all there is)"
     assert found.findings["measures"]["flip"]["blind"]["shuffled:occlusion"]["value"] == 1.0
 
 

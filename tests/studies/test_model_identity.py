@@ -20,6 +20,7 @@ from whytrust.cli import main
 from whytrust.measures import PixelFlipping
 from whytrust.store import Block, Result, Store
 from whytrust.studies import pitfalls_linear, plausible
+from whytrust.studies.described import code_of
 from whytrust.studies.pitfalls_enhanced import EnhancedStudy
 from whytrust.studies.pitfalls_flipping import FlippingStudy
 from whytrust.studies.pitfalls_linear import Digits, LinearStudy
@@ -121,22 +122,23 @@ def test_a_run_is_not_continued_with_scores_that_are_read_in_another_way(study, 
 
 
 class Slotted:
-    """A model of rows that holds what it has learnt in slots."""
+    """A model of rows that holds what it has learnt in slots, one of them private."""
 
-    __slots__ = ("weight",)
+    __slots__ = ("__weight", "name")
 
     def __init__(self, weight):
-        self.weight = weight
+        self.__weight, self.name = weight, "slotted"
 
     def __call__(self, rows):
-        return 1 / (1 + np.exp(-self.weight * np.asarray(rows, dtype=float)[:, 0]))
+        return 1 / (1 + np.exp(-self.__weight * np.asarray(rows, dtype=float)[:, 0]))
 
 
 def test_what_a_model_holds_in_slots_is_part_of_what_it_is(tmp_path):
     rows = np.array([[-1.0, 0, 0], [1, 0, 0], [3, 1, 0]])
     run = partial(wt.audit, inputs=rows, explainers=["occlusion"], background=rows, out=tmp_path / "run")
     run(wt.model(Slotted(20.0), threshold=0.5))
-    run(wt.model(Slotted(20.0), threshold=0.5))
+    run(wt.model(Slotted(20.0), threshold=np.float64(0.5)))
+    assert code_of(wt.model(Slotted(20.0))) != code_of(wt.model(Slotted(30.0)))
     with pytest.raises(ValueError, match="holds a run of another spec"):
         run(wt.model(Slotted(-20.0), threshold=0.5))
     assert wt.pick(wt.model(Slotted(20.0), threshold=0.5), rows, 2, explainer="occlusion", background=rows, out=tmp_path / "pick")
@@ -187,7 +189,6 @@ def test_sure_nets_that_say_the_same_of_every_input_are_told_apart(tmp_path):
 
 def test_estimators_have_the_same_identity_in_each_process_and_another_when_fitted_to_other_labels():
     """What a tree holds between the fields of its nodes is arbitrary, and must not count."""
-    from whytrust.studies.described import code_of
 
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)

@@ -189,7 +189,7 @@ class TorchScores:
             arrays = isinstance(made, np.ndarray) and isinstance(batch, np.ndarray)
             return Fresh(made) if arrays and not np.may_share_memory(made, batch) else made
         with _evaluating(preprocess), torch.no_grad():
-            if _dtype_of(batch) == np.uint16:
+            if _dtype_of(batch) == np.uint16 and self._scales_16_bits(batch, preprocess):
                 return preprocess(torch.from_numpy(np.array(batch, order="C")).to(self.home))
             if _dtype_of(batch) != np.uint8:
                 return preprocess(self._in_units(self._floats(batch), preprocess))
@@ -210,9 +210,9 @@ class TorchScores:
         if array.dtype == np.uint8 and self._scales(array, preprocess) is None:
             raise Refused("preprocess must do the same to bytes and to floats, from 0 to 255 or from 0 to 1, for gradients, "
                           "and does not: bytes may wrap around in it, as in x - 127; begin with x.float()")
-        if array.dtype == np.uint16:
-            raise Refused("gradients and attacks need images of bytes or of floats where preprocess takes bytes, got uint16; "
-                          "pass image / 65535 as float32")
+        if array.dtype == np.uint16 and self._scales_16_bits(array, preprocess):
+            raise Refused("gradients and attacks need images of bytes or of floats where preprocess scales whole numbers, got "
+                          "uint16; pass image / 65535 as float32")
         whole = array.dtype.kind in "iu"
         return self._alike(levels=LEVELS if whole or float(array.max(initial=0)) > GREY_LEVELS else 1.0)
 
@@ -286,13 +286,16 @@ class TorchScores:
         return values, tail, {**places, "cropped": preprocess is not None and self._crops(batch, preprocess, prepared)}
 
     def _crops(self, batch: Batch, preprocess: Preprocess, prepared: Any) -> bool:
-        """Is what a preprocess makes of an image the same whatever its edge is?"""
-        if not isinstance(batch, np.ndarray) or batch.ndim != 4 or batch.min() == batch.max():
+        """Is what a preprocess makes of an image the same whatever its edge is, as wide as one pixel of what it makes?"""
+        long = [axis for axis in (1, 2, 3) if batch.ndim == 4 and batch.shape[axis] > EDGES]
+        if not isinstance(batch, np.ndarray) or len(long) != 2 or prepared.ndim != 4 or batch.min() == batch.max():
             return False
         other, middle = batch.copy(), batch.min() / 2 + batch.max() / 2
-        for axis in (axis for axis in (1, 2, 3) if batch.shape[axis] > EDGES):
-            edge = np.take(batch, [0, -1], axis)
-            np.moveaxis(other, axis, 0)[[0, -1]] = np.moveaxis(np.where(edge > middle, batch.min(), batch.max()), axis, 0)
+        wide = -(-max(batch.shape[axis] for axis in long) // min(prepared.shape[-2:]))
+        for axis in long:
+            at = [*range(wide), *range(-wide, 0)]
+            edge = np.take(batch, at, axis)
+            np.moveaxis(other, axis, 0)[at] = np.moveaxis(np.where(edge > middle, batch.min(), batch.max()), axis, 0)
         with evaluating(self.module), need("torch", "torch").no_grad():
             return bool((self._inputs(self.prepare(other, preprocess)) == prepared).all())
 
@@ -393,17 +396,18 @@ class TorchScores:
     def _scales(self, batch: Any, preprocess: Preprocess) -> bool | None:
         """Does a preprocess make of bytes what it makes of the same values divided by 255? None: nor of them as they are.
 
-        Found out once, on an image from dark to bright with a little noise: where it is rough and black or white, a bicubic
-        resize goes beyond what bytes can hold. What lies within one grey level is the same: a resized image of bytes is rounded
-        to bytes. A preprocess that fails on bytes or on floats does not scale; it fails by itself where it is used.
+        Found out once, on an image from dark to bright with a little noise, a black and a white one: where an image is rough
+        and black or white, a bicubic resize goes beyond what bytes can hold. What lies within one grey level is the same: a
+        resized image of bytes is rounded to bytes. A preprocess that fails on bytes or on floats does not scale; it fails by
+        itself where it is used.
         """
         torch = need("torch", "torch")
         key = (tuple(batch.shape[1:]), preprocess)
         if self._scaling.get("tried") != key:
             noise = generator(0, "bytes").integers(-8, 9, (1, *batch.shape[1:]))
-            ramp = np.linspace(24, 231, batch.shape[-2]).round().astype(int)[:, None]
-            tried, kind = torch.from_numpy((ramp + noise).astype(np.uint8)).to(self.home), (
-                torch.float64 if self._dtype == torch.float64 else torch.float32)
+            ramp = np.linspace(24, 231, batch.shape[-2]).round().astype(int)[:, None] + noise
+            tried = torch.from_numpy(np.concatenate([ramp, 0 * ramp, 0 * ramp + 255]).astype(np.uint8)).to(self.home)
+            kind = torch.float64 if self._dtype == torch.float64 else torch.float32
             made = []
             with _evaluating(preprocess), torch.no_grad():
                 for inputs in (tried, *(tried.to(kind) / unit + more for unit in (1.0, LEVELS) for more in (0.0, 1 / unit))):
@@ -418,6 +422,17 @@ class TorchScores:
             self._scaling.update(tried=key, scales=bool(scales) if same or scales or not known else None)
         found: bool | None = self._scaling["scales"]
         return found
+
+    def _scales_16_bits(self, batch: Any, preprocess: Preprocess) -> bool:
+        """Does a preprocess make of images of 16 bits what it makes of the same values divided by 65535?"""
+        torch, some = need("torch", "torch"), np.array(batch[:1], order="C")
+        with _evaluating(preprocess), torch.no_grad():
+            try:
+                made, wanted = (preprocess(one.to(self.home)) for one in (
+                    torch.from_numpy(some), torch.from_numpy(some.astype(np.float32) / np.float32(65535))))
+                return bool(made.shape == wanted.shape and torch.allclose(made.float(), wanted.float(), 1e-3, 1e-3))
+            except Exception:  # whatever a user's module may raise: few of torch's functions take uint16
+                return False
 
 
 def scores_of(output: Any) -> Any:

@@ -60,5 +60,5 @@ def _rounded(question: Question) -> tuple[str, ...]:
         return ()
     if seen.beyond(question.target, MOST):
         return (CUT,)
-    rough = of_one.shares and of_one.single[question.target] and seen.beyond(question.target, ROUGH)
+    rough = of_one.shares and of_one.single[1] and seen.greatest[1] >= ROUGH  # near 0 single precision is as fine as anywhere
     return (COARSE,) if rough else ()

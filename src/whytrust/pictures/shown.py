@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whytrust.core import Floats, Sense, View
-from whytrust.logits import CLIP
+from whytrust.logits import CLIP, MOST
 from whytrust.pictures import colours
 from whytrust.views import ImageView, SoundView, TableView, TextView
 
@@ -183,17 +183,18 @@ FLAT = "The model's score does not depend on these parts"
 
 
 SURE = "The model is too sure to be explained by its"
-CERTAIN = 1e-5
-"""What is left of 1 beside a probability in which parts that matter may not show: it is as small as rounding."""
 
 
-def independent(score: float, calls: int, unit: str = "score") -> str:
-    """What is said in place of scores that are nothing but rounding; `unit` is "score", "probability", "logit" or "log-odds",
-    which are those of a probability."""
-    if unit == "log-odds" and abs(score) > np.log(1 / CLIP) - 1:
+def independent(score: float, calls: int, unit: str, rounding: float) -> str:
+    """What is said in place of scores that differ by no more than `rounding`.
+
+    `unit` is "score", "probability", "logit" or "log-odds", which are those of a probability. Where what is left of 1 beside a
+    probability is not much more than rounding, parts that matter do not show in it.
+    """
+    if unit == "log-odds" and abs(score) >= MOST:
         return (f"{SURE} log-odds: its probability was within {CLIP:g} of {0 if score < 0 else 1} for all {calls:,} inputs "
                 "that it was asked about. If it has logits, explain those: wt.model(…, output='logit').")
-    if unit == "probability" and (score == 0 or 1 - score < CERTAIN):
+    if unit == "probability" and (score == 0 or 1 - score < 10 * rounding):
         return (f"{SURE} probability: it was {figures(score)}, but for rounding, for all {calls:,} inputs that it was asked "
                 "about. Pass explains='logit' to lime, kernel_shap or occlusion to explain its log-odds.")
     return (f"{FLAT}: it was {figures(score)}, but for rounding, for all {calls:,} inputs that the model was asked about. "

@@ -88,8 +88,9 @@ def _object(value: Any, inside: tuple[Any, ...]) -> str:
 
 def _attributes(value: Any) -> dict[str, Any]:
     """What an object holds, by name, in its dictionary or in slots."""
-    slots = [name for kind in type(value).__mro__ for given in [vars(kind).get("__slots__", ())]
-             for name in ([given] if isinstance(given, str) else given)]
+    slots = [f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") else name for kind in type(value).__mro__
+             for given in [vars(kind).get("__slots__", ())] for name in ([given] if isinstance(given, str) else given)
+             if not name.endswith("__")]
     return {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
 
 
@@ -166,8 +167,8 @@ def code_of(*models: CheckedModel) -> dict[str, str]:
     found = {f"the code of {model.name}": _hash(str([told(model.function), *_learnt_within(model.function)]).encode())
              for model in plain}
     learnt = {f"the weights of {model.name}": _learnt(model.function) for model in models}
-    read = {f"the classes and the threshold of {model.name}": _hash(str((model.classes, model.threshold)).encode())
-            for model in models}
+    read = {f"the classes and the threshold of {model.name}": _hash(
+        str((model.classes, model.threshold and float(model.threshold))).encode()) for model in models}
     return found | read | {name: digest for name, digest in learnt.items() if digest is not None}
 
 

@@ -309,8 +309,8 @@ def _loaded(name: str) -> tuple[Architecture, DifferentiableModel]:
         raise
     except Exception as error:  # whatever a user's file or a damaged download may raise
         raise ValueError(
-            f"net {name!r} cannot be loaded ({type(error).__name__}: {' '.join(str(error).split())}); nothing was begun, see "
-            "to its weights, or leave it out of --models") from error
+            f"net {name!r} cannot be loaded ({type(error).__name__}: {' '.join(str(error).split())}); see to its "
+            "weights, or leave it out of --models") from error
 
 
 def imagenet_folder(folder: str | Path, scale: float = 1.0) -> Data:
