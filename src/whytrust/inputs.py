@@ -260,7 +260,7 @@ def with_channel(model: CheckedModel, sound: Any) -> CheckedModel:
 
 def for_sounds(model: CheckedModel, items: Iterable[Any], parts: Any, options: Mapping[str, Any],
                read: Callable[[Any], Any] = lambda item: item) -> CheckedModel:
-    """The model with the layout of the first of these inputs that can be read, where they are sounds and nobody has said it.
+    """The model with the layout of the first of these inputs that can be read, where they are sounds and it has none yet.
 
     Inputs that cannot be read fail when their turn comes.
     """

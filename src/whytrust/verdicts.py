@@ -64,7 +64,7 @@ class Compared:
     def margin(self, name: str) -> float:
         """The least lead over a blind guess that is one: .05, or half of what the guess leaves to be found, if that is less.
 
-        Where it leaves nothing, nobody can lead, and .05 is what "no better" is shown by.
+        Where it leaves nothing, no explainer can lead, and "no better" is shown by .05.
         """
         return MARGIN if self.all_found(name) else min(MARGIN, self.left.get(name, 1.0) / 2)
 

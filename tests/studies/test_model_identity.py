@@ -251,8 +251,9 @@ def test_models_of_ones_own_that_say_the_same_of_the_inputs_asked_are_told_apart
 
 def test_a_model_of_ones_own_is_the_same_one_for_every_number_of_workers(tmp_path):
     rows = np.random.default_rng(0).uniform(-2, -1, (40, 3))
-    for jobs in (1, 2, 1):
-        wt.pick(wt.model(Service(0), name="own"), rows, budget=2, explainer="occlusion", background=rows, out=tmp_path / "run", jobs=jobs)
+    picks = [wt.pick(wt.model(Service(0), name="own"), rows, budget=2, explainer="occlusion", background=rows, out=tmp_path / "run",
+                     jobs=jobs) for jobs in (1, 2, 1)]
+    assert len({str(pick) for pick in picks}) == 1
 
 
 METRIC = """

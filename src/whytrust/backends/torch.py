@@ -286,7 +286,7 @@ class TorchScores:
         return values, tail, {**places, "cropped": preprocess is not None and self._crops(batch, preprocess, prepared)}
 
     def _crops(self, batch: Batch, preprocess: Preprocess, prepared: Any) -> bool:
-        """Is what a preprocess makes of an image the same whatever its edge is, as wide as one pixel of what it makes?"""
+        """Does changing the edge of an image, as wide as one pixel of what a preprocess makes of it, change nothing there?"""
         long = [axis for axis in (1, 2, 3) if batch.ndim == 4 and batch.shape[axis] > EDGES]
         if not isinstance(batch, np.ndarray) or len(long) != 2 or prepared.ndim != 4 or batch.min() == batch.max():
             return False

@@ -257,9 +257,7 @@ def settle(model: CheckedModel, data: Data, *, explainers: Any = None, parts: An
     generator(seed)
     if not data.items:
         raise ValueError("an audit needs at least one input, got none")
-    for target in targets or ():
-        if model.classes is not None:
-            model.class_index(target, len(model.classes))
+    _check_targets(model, targets)
     wrong = [name for name in of_parts if not any(name in names for names in reading.OPTIONS.values())]
     if wrong:
         known = {name for names in reading.OPTIONS.values() for name in names} | set(KEYS)
@@ -357,6 +355,13 @@ def _trials(given: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
                              f"{near(str(name), (*TRIALS, *known))}")
     kept = tuple(TRIALS) if not names else tuple(name for name in TRIALS if name in names or name == "flip")
     return kept, tuple(metrics)
+
+
+def _check_targets(model: CheckedModel, targets: list[Any] | None) -> None:
+    """Refuse a class that the model does not have, where its classes are named."""
+    for target in targets or ():
+        if model.classes is not None:
+            model.class_index(target, len(model.classes))
 
 
 def _explainers(model: CheckedModel, given: Any, background: Any, domain: str) -> dict[str, Any]:
